@@ -1,0 +1,41 @@
+# tessera_module(folder DEPENDS a b LIBRARIES x y): one static library per folder of src/tessera.
+#
+# A folder links only what it may see, so including another folder's header compiles but does not
+# link; tests/structure checks the includes themselves.
+function(tessera_module folder)
+  cmake_parse_arguments(M "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  if(NOT sources)
+    message(FATAL_ERROR "no sources in ${folder}")
+  endif()
+  add_library(tessera_${name} STATIC ${sources})
+  target_include_directories(tessera_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  foreach(dep ${M_DEPENDS})
+    string(REPLACE "/" "_" dep_name ${dep})
+    target_link_libraries(tessera_${name} PUBLIC tessera_${dep_name})
+  endforeach()
+  target_link_libraries(tessera_${name} PUBLIC ${M_LIBRARIES} PRIVATE tessera_options)
+endfunction()
+
+# tessera_tests(folder DEPENDS a b): tests/<folder>/*_test.cpp as one GoogleTest program and one ctest.
+function(tessera_tests folder)
+  cmake_parse_arguments(T "" "" "DEPENDS;LABELS" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
+  if(NOT sources)
+    message(FATAL_ERROR "no tests in tests/${folder}")
+  endif()
+  add_executable(${name}_tests ${sources})
+  foreach(dep ${T_DEPENDS})
+    string(REPLACE "/" "_" dep_name ${dep})
+    target_link_libraries(${name}_tests PRIVATE tessera_${dep_name})
+  endforeach()
+  target_link_libraries(${name}_tests PRIVATE tessera_options GTest::gtest_main)
+  target_include_directories(${name}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name}_tests PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    TESSERA_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  set_target_properties(${name}_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${folder} COMMAND ${name}_tests)
+  set_tests_properties(${folder} PROPERTIES LABELS "${T_LABELS}")
+endfunction()

@@ -1,0 +1,63 @@
+#include "tessera/base/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), partial_(path_) {
+  partial_ += ".partial";
+  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  TS_CHECK(descriptor_ >= 0, "cannot create {}: {}", partial_.string(), errno_text(errno));
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(partial_.c_str());
+}
+
+void AtomicFile::fail_with_errno(const char* action) {
+  fail("cannot {} {}: {}", action, partial_.string(), errno_text(errno));
+}
+
+void AtomicFile::write(const void* data, std::size_t num_bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (num_bytes > 0) {
+    const ssize_t written = ::write(descriptor_, at, num_bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_with_errno("write");
+    at += written;
+    num_bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail_with_errno("flush");
+  if (::close(std::exchange(descriptor_, -1)) != 0) {
+    const int code = errno;
+    ::unlink(partial_.c_str());
+    fail("cannot close {}: {}", partial_.string(), errno_text(code));
+  }
+  std::filesystem::rename(partial_, path_);
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  TS_CHECK(descriptor >= 0, "cannot open folder {}: {}", folder.string(), errno_text(errno));
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace tessera

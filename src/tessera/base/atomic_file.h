@@ -1,0 +1,37 @@
+// AtomicFile: a file that appears under its name whole or not at all.
+//
+// Bytes go to NAME.partial; commit() flushes them to the disk and renames. Every write is checked, so
+// a full disk throws an Error that names the file, and the unfinished file is removed.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+
+namespace tessera {
+
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();  // without commit(): removes what was written
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, std::size_t num_bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();
+
+ private:
+  [[noreturn]] void fail_with_errno(const char* action);
+
+  std::filesystem::path path_;
+  std::filesystem::path partial_;
+  int descriptor_ = -1;
+};
+
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+// Makes a rename inside `folder` durable.
+void sync_folder(const std::filesystem::path& folder);
+
+}  // namespace tessera

@@ -1,0 +1,39 @@
+#include "tessera/base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+namespace tessera {
+namespace {
+
+TEST(ThreadPool, RunsEveryTaskOnce) {
+  for (int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (int tasks : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(tasks));
+      std::atomic<bool> worker_in_range{true};
+      pool.for_each_task(tasks, [&](std::int64_t task, int worker) {
+        runs[static_cast<std::size_t>(task)].fetch_add(1);
+        if (worker < 0 || worker >= threads) worker_in_range = false;
+      });
+      for (const auto& count : runs) EXPECT_EQ(count.load(), 1);
+      EXPECT_TRUE(worker_in_range);
+    }
+  }
+}
+
+TEST(ThreadPool, LoopsFollowEachOtherWithoutLosingWrites) {
+  ThreadPool pool(3);
+  std::int64_t total = 0;
+  for (int loop = 0; loop < 5000; ++loop) {
+    std::int64_t parts[4] = {};
+    pool.for_each_task(4, [&](std::int64_t task, int) { parts[task] = task + 1; });
+    for (std::int64_t part : parts) total += part;
+  }
+  EXPECT_EQ(total, 5000 * 10);
+}
+
+}  // namespace
+}  // namespace tessera
