@@ -1,0 +1,76 @@
+#include "tessera/graph/graph.h"
+
+#include <algorithm>
+
+namespace tessera {
+
+std::string ValueType::text() const { return std::string(dtype_name(dtype)) + shape.text(); }
+
+std::string_view role_name(Role role) {
+  switch (role) {
+    case Role::computed: return "computed";
+    case Role::batch: return "batch";
+    case Role::scalar: return "scalar";
+    case Role::parameter: return "parameter";
+    case Role::gradient: return "gradient";
+    case Role::optimizer_state: return "optimizer_state";
+  }
+  return "?";
+}
+
+std::string_view phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::init: return "init";
+    case Phase::forward: return "forward";
+    case Phase::backward: return "backward";
+    case Phase::update: return "update";
+  }
+  return "?";
+}
+
+ValueId Graph::add_input(std::string name, ValueType type, Role role) {
+  TS_CHECK(find(name) == kNoValue, "graph input '{}' is defined twice", name);
+  for (int d = 0; d < type.shape.rank(); ++d) {
+    TS_CHECK(type.shape[d] > 0, "graph input '{}' has shape {}: every dim must be at least 1", name,
+             type.shape.text());
+  }
+  values_.push_back({std::move(name), type, role, kNoNode});
+  return num_values() - 1;
+}
+
+std::vector<ValueId> Graph::add_node(Op op, Phase phase, std::string name, Attrs attrs,
+                                     std::vector<ValueId> inputs, std::span<const ValueType> outputs) {
+  std::vector<ValueId> ids;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    std::string value_name = i == 0 ? name : name + ":" + std::to_string(i);
+    values_.push_back({std::move(value_name), outputs[i], Role::computed, num_nodes()});
+    ids.push_back(num_values() - 1);
+  }
+  nodes_.push_back({op, phase, std::move(name), std::move(attrs), std::move(inputs), ids});
+  return ids;
+}
+
+ValueId Graph::find(std::string_view name) const {
+  const auto it = std::find_if(values_.begin(), values_.end(),
+                               [&](const Value& v) { return v.producer == kNoNode && v.name == name; });
+  return it == values_.end() ? kNoValue : static_cast<ValueId>(it - values_.begin());
+}
+
+std::vector<NodeId> live_nodes(const Graph& graph) {
+  std::vector<bool> needed(static_cast<std::size_t>(graph.num_values()), false);
+  for (const StateUpdate& update : graph.state_updates()) needed[static_cast<std::size_t>(update.after)] = true;
+  for (ValueId value : graph.outputs()) needed[static_cast<std::size_t>(value)] = true;
+  std::vector<NodeId> live;
+  for (NodeId id = graph.num_nodes() - 1; id >= 0; --id) {
+    const Node& node = graph.node(id);
+    const bool any_needed = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                        [&](ValueId v) { return needed[static_cast<std::size_t>(v)]; });
+    if (!any_needed) continue;
+    live.push_back(id);
+    for (ValueId input : node.inputs) needed[static_cast<std::size_t>(input)] = true;
+  }
+  std::reverse(live.begin(), live.end());
+  return live;
+}
+
+}  // namespace tessera

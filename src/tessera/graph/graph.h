@@ -1,0 +1,112 @@
+// Graph: a training step as data. Values are typed tensors, each written once; nodes are ops that
+// turn values into values; node order is a valid execution order.
+//
+// Made by models/ (forward), extended by autodiff/ (backward) and optim/ (update), rewritten by the
+// passes of plan/, and compiled by plan/ into a Plan. Nothing here knows a device or a rank.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/dtype.h"
+#include "tessera/base/shape.h"
+#include "tessera/graph/attrs.h"
+#include "tessera/graph/op.h"
+
+namespace tessera {
+
+using ValueId = std::int32_t;
+using NodeId = std::int32_t;
+inline constexpr ValueId kNoValue = -1;
+inline constexpr NodeId kNoNode = -1;
+
+struct ValueType {
+  DType dtype = DType::f32;
+  Shape shape;
+
+  bool operator==(const ValueType&) const = default;
+  std::int64_t num_bytes() const { return shape.num_elems() * dtype_bytes(dtype); }
+  std::string text() const;  // "f32[2,16,768]"
+};
+
+// Who provides a value, and so where it lives and how the memory table counts it.
+enum class Role : std::uint8_t {
+  computed,         // a node's output
+  batch,            // written by the loader for every micro-batch: token ids, targets
+  scalar,           // written by the host for every step: learning rate, step number, loss scale
+  parameter,        // a weight
+  gradient,         // a parameter's accumulator; micro-batches add to it, the update reads and clears it
+  optimizer_state,  // moments, master weights
+};
+std::string_view role_name(Role role);
+
+// Which compiled program a node belongs to; see "How a step is cut into programs" in docs/map.md.
+enum class Phase : std::uint8_t {
+  init,      // once, before the first step: constants such as rotary tables
+  forward,   // once per micro-batch
+  backward,  // once per micro-batch
+  update,    // once per step
+};
+inline constexpr int kNumPhases = 4;
+std::string_view phase_name(Phase phase);
+
+struct Value {
+  std::string name;
+  ValueType type;
+  Role role = Role::computed;
+  NodeId producer = kNoNode;  // kNoNode for graph inputs
+};
+
+struct Node {
+  Op op{};
+  Phase phase = Phase::forward;
+  std::string name;
+  Attrs attrs;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+
+// State that a program changes: `after` is the next content of the input `before`, in its place.
+struct StateUpdate {
+  ValueId before = kNoValue;
+  ValueId after = kNoValue;
+};
+
+class Graph {
+ public:
+  // Names of inputs are unique; the error names the duplicate.
+  ValueId add_input(std::string name, ValueType type, Role role);
+  // Outputs are named after the node: "layers.0.norm" for the first, "layers.0.norm:1" and so on.
+  std::vector<ValueId> add_node(Op op, Phase phase, std::string name, Attrs attrs, std::vector<ValueId> inputs,
+                                std::span<const ValueType> outputs);
+
+  void add_state_update(ValueId before, ValueId after) { state_updates_.push_back({before, after}); }
+  // Values the host reads after a program: a loss, logits. They and state updates keep nodes alive.
+  void mark_output(ValueId value) { outputs_.push_back(value); }
+
+  const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
+  const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  Node& node(NodeId id) { return nodes_[static_cast<std::size_t>(id)]; }
+  const ValueType& type(ValueId id) const { return value(id).type; }
+  ValueId find(std::string_view name) const;  // an input by name, or kNoValue
+
+  std::span<const Value> values() const { return values_; }
+  std::span<const Node> nodes() const { return nodes_; }
+  std::span<const StateUpdate> state_updates() const { return state_updates_; }
+  std::span<const ValueId> outputs() const { return outputs_; }
+  std::int32_t num_values() const { return static_cast<std::int32_t>(values_.size()); }
+  std::int32_t num_nodes() const { return static_cast<std::int32_t>(nodes_.size()); }
+
+ private:
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::vector<StateUpdate> state_updates_;
+  std::vector<ValueId> outputs_;
+};
+
+// The nodes that state updates and outputs need, in order; the rest is dead and is not run.
+std::vector<NodeId> live_nodes(const Graph& graph);
+
+}  // namespace tessera

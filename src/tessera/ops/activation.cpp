@@ -1,0 +1,86 @@
+#include "tessera/ops/activation.h"
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/slice.h"
+
+namespace tessera {
+namespace {
+
+std::vector<ValueType> infer_unary(const InferCall& call) {
+  call.check_num_inputs(1, 1);
+  call.check_floating(0);
+  return {call.inputs[0]};
+}
+
+// dy, x -> dx
+std::vector<ValueType> infer_unary_grad(const InferCall& call) {
+  call.check_num_inputs(2, 2);
+  call.check_floating(0);
+  call.check_same_type(0, 1);
+  return {call.inputs[0]};
+}
+
+template <Op kGradOp>
+void grad_from_input(GradContext& context) {
+  const Node node = context.node();
+  context.set_input_grad(0, context.emit(kGradOp, node.attrs, {context.output_grad(0), node.inputs[0]})[0]);
+}
+
+std::vector<ValueType> infer_swiglu(const InferCall& call) {
+  call.check_num_inputs(1, 1);
+  call.check_floating(0);
+  call.check(call.shape(0).rank() >= 1 && call.shape(0)[-1] % 2 == 0, "input {} is not a packed [gate | up]",
+             call.shape(0).text());
+  ValueType out = call.inputs[0];
+  out.shape.set(-1, out.shape[-1] / 2);
+  return {out};
+}
+
+// dy[..., F], gate_up[..., 2 F] -> [..., 2 F]
+std::vector<ValueType> infer_swiglu_grad(const InferCall& call) {
+  call.check_num_inputs(2, 2);
+  call.check_floating(0);
+  ValueType half = call.inputs[1];
+  half.shape.set(-1, half.shape[-1] / 2);
+  call.check(call.inputs[0] == half, "gradient is {}, expected {}", call.inputs[0].text(), half.text());
+  return {call.inputs[1]};
+}
+
+std::vector<ValueId> compose_swiglu(Graph& graph, const Node& node) {
+  const std::int64_t width = graph.type(node.inputs[0]).shape[-1] / 2;
+  const ValueId gate = slice(graph, node.name + ".gate", node.inputs[0], 0, width);
+  const ValueId up = slice(graph, node.name + ".up", node.inputs[0], width, width);
+  return {mul(graph, node.name + ".product", silu(graph, node.name + ".silu", gate), up)};
+}
+
+Cost cost_activation(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 10); }
+
+}  // namespace
+
+OpDef silu_def() {
+  return {.infer = infer_unary, .grad = grad_from_input<Op::silu_grad>, .cost = cost_activation, .in_place = {{0, 0}}};
+}
+OpDef silu_grad_def() { return {.infer = infer_unary_grad, .cost = cost_activation, .in_place = {{0, 0}}}; }
+OpDef gelu_def() {
+  return {.infer = infer_unary, .grad = grad_from_input<Op::gelu_grad>, .cost = cost_activation, .in_place = {{0, 0}}};
+}
+OpDef gelu_grad_def() { return {.infer = infer_unary_grad, .cost = cost_activation, .in_place = {{0, 0}}}; }
+OpDef swiglu_def() {
+  return {.infer = infer_swiglu,
+          .grad = grad_from_input<Op::swiglu_grad>,
+          .cost = cost_activation,
+          .compose = compose_swiglu};
+}
+OpDef swiglu_grad_def() { return {.infer = infer_swiglu_grad, .cost = cost_activation, .in_place = {{1, 0}}}; }
+
+ValueId silu(Graph& graph, std::string name, ValueId x) {
+  return emit(graph, Op::silu, Phase::forward, std::move(name), {}, {x})[0];
+}
+ValueId gelu(Graph& graph, std::string name, ValueId x, bool tanh_approximation) {
+  return emit(graph, Op::gelu, Phase::forward, std::move(name), GeluAttrs{tanh_approximation}, {x})[0];
+}
+ValueId swiglu(Graph& graph, std::string name, ValueId gate_up) {
+  return emit(graph, Op::swiglu, Phase::forward, std::move(name), {}, {gate_up})[0];
+}
+
+}  // namespace tessera

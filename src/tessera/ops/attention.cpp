@@ -1,0 +1,103 @@
+#include "tessera/ops/attention.h"
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/slice.h"
+#include "tessera/ops/softmax.h"
+
+namespace tessera {
+namespace {
+
+void check_qkv(const InferCall& call, std::size_t input) {
+  const auto& attrs = call.attrs.as<AttentionAttrs>();
+  call.check_floating(input);
+  call.check(attrs.heads.valid(), "{} query heads cannot share {} key heads", attrs.heads.heads, attrs.heads.kv_heads);
+  const Shape& qkv = call.shape(input);
+  call.check(qkv.rank() == 3 && qkv[2] == attrs.heads.qkv_columns(), "qkv has shape {}, expected [B, T, {}]",
+             qkv.text(), attrs.heads.qkv_columns());
+}
+
+ValueType out_type(const ValueType& qkv, const HeadLayout& heads) {
+  return {qkv.dtype, Shape{qkv.shape[0], qkv.shape[1], heads.out_columns()}};
+}
+
+ValueType lse_type(const ValueType& qkv, const HeadLayout& heads) {
+  return {accumulate_dtype(qkv.dtype), Shape{qkv.shape[0], heads.heads, qkv.shape[1]}};
+}
+
+std::vector<ValueType> infer_attention(const InferCall& call) {
+  call.check_num_inputs(1, 1);
+  check_qkv(call, 0);
+  const HeadLayout& heads = call.attrs.as<AttentionAttrs>().heads;
+  return {out_type(call.inputs[0], heads), lse_type(call.inputs[0], heads)};
+}
+
+void grad_attention(GradContext& context) {
+  const Node node = context.node();
+  context.set_input_grad(0, context.emit(Op::attention_grad, node.attrs,
+                                         {context.output_grad(0), node.inputs[0], node.outputs[0], node.outputs[1]})[0]);
+}
+
+// dout, qkv, out, lse -> dqkv
+std::vector<ValueType> infer_attention_grad(const InferCall& call) {
+  call.check_num_inputs(4, 4);
+  check_qkv(call, 1);
+  const HeadLayout& heads = call.attrs.as<AttentionAttrs>().heads;
+  const ValueType out = out_type(call.inputs[1], heads);
+  call.check(call.inputs[0] == out && call.inputs[2] == out, "output is {} and its gradient {}, expected {}",
+             call.inputs[2].text(), call.inputs[0].text(), out.text());
+  call.check(call.inputs[3] == lse_type(call.inputs[1], heads), "log-sum-exp is {}", call.inputs[3].text());
+  return {call.inputs[1]};
+}
+
+// Forward: two products of T x T x head_dim per head; backward: five. Causal: the pairs on or below
+// the diagonal.
+Cost attention_cost(const Graph& graph, const Node& node, std::size_t qkv_input, std::int64_t products) {
+  const auto& attrs = node.attrs.as<AttentionAttrs>();
+  const Shape& qkv = graph.type(node.inputs[qkv_input]).shape;
+  const std::int64_t seq_len = qkv[1];
+  const std::int64_t pairs = attrs.causal ? seq_len * (seq_len + 1) / 2 : seq_len * seq_len;
+  Cost cost = elementwise_cost(graph, node, 0);
+  cost.flops = products * 2 * qkv[0] * attrs.heads.heads * attrs.heads.head_dim * pairs;
+  return cost;
+}
+
+Cost cost_attention(const Graph& graph, const Node& node) { return attention_cost(graph, node, 0, 2); }
+Cost cost_attention_grad(const Graph& graph, const Node& node) { return attention_cost(graph, node, 1, 5); }
+
+// Head by head with plain products and a T x T softmax.
+std::vector<ValueId> compose_attention(Graph& graph, const Node& node) {
+  const auto& attrs = node.attrs.as<AttentionAttrs>();
+  const HeadLayout& heads = attrs.heads;
+  const ValueId qkv = node.inputs[0];
+  const std::int64_t hd = heads.head_dim, group = heads.heads / heads.kv_heads;
+  const ValueType type = graph.type(qkv);
+  // One mask per sequence of the batch would be the same [T, T]: `add` lets it lack the batch dim.
+  const ValueId mask = attrs.causal ? causal_mask(graph, node.name + ".mask", type.dtype, type.shape[1]) : kNoValue;
+  std::vector<ValueId> outs;
+  for (std::int64_t h = 0; h < heads.heads; ++h) {
+    const std::string name = node.name + ".head" + std::to_string(h);
+    const std::int64_t kv = h / group;
+    const ValueId q = slice(graph, name + ".q", qkv, h * hd, hd);
+    const ValueId k = slice(graph, name + ".k", qkv, (heads.heads + kv) * hd, hd);
+    const ValueId v = slice(graph, name + ".v", qkv, (heads.heads + heads.kv_heads + kv) * hd, hd);
+    ValueId scores = matmul(graph, name + ".qk", q, k, {.transpose_b = true});
+    scores = scale(graph, name + ".scaled", scores, attrs.scale);
+    if (mask != kNoValue) scores = add(graph, name + ".masked", scores, mask);
+    outs.push_back(matmul(graph, name + ".pv", softmax(graph, name + ".softmax", scores), v));
+  }
+  return {concat(graph, node.name + ".heads", outs), kNoValue};
+}
+
+}  // namespace
+
+OpDef attention_def() {
+  return {.infer = infer_attention, .grad = grad_attention, .cost = cost_attention, .compose = compose_attention};
+}
+OpDef attention_grad_def() { return {.infer = infer_attention_grad, .cost = cost_attention_grad}; }
+
+ValueId attention(Graph& graph, std::string name, ValueId qkv, const AttentionAttrs& attrs) {
+  return emit(graph, Op::attention, Phase::forward, std::move(name), attrs, {qkv})[0];
+}
+
+}  // namespace tessera

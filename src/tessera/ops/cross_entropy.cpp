@@ -1,0 +1,127 @@
+#include "tessera/ops/cross_entropy.h"
+
+#include <algorithm>
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/linear.h"
+
+namespace tessera {
+namespace {
+
+// Logits of a chunk: large enough to feed the matrix product, small beside the activations.
+constexpr std::int64_t kChunkElems = 8 << 20;
+constexpr std::int64_t kMinChunkRows = 64;
+
+void check_targets(const InferCall& call, std::size_t rows_of, std::size_t targets, std::size_t scale) {
+  call.check_dtype(targets, DType::i32);
+  call.check(call.shape(targets).num_elems() == call.shape(rows_of).num_rows(), "targets {} do not match the rows of {}",
+             call.shape(targets).text(), call.shape(rows_of).text());
+  call.check_dtype(scale, accumulate_dtype(call.dtype(rows_of)));
+  call.check_shape(scale, Shape{});
+}
+
+std::vector<ValueType> infer_cross_entropy(const InferCall& call) {
+  call.check_num_inputs(3, 3);
+  call.check_floating(0);
+  check_targets(call, 0, 1, 2);
+  return {{accumulate_dtype(call.dtype(0)), Shape{}}};
+}
+
+void grad_cross_entropy(GradContext& context) {
+  const Node node = context.node();
+  context.set_input_grad(0, context.emit(Op::softmax_cross_entropy_grad, {}, node.inputs)[0]);
+}
+
+std::vector<ValueType> infer_cross_entropy_grad(const InferCall& call) {
+  call.check_num_inputs(3, 3);
+  call.check_floating(0);
+  check_targets(call, 0, 1, 2);
+  return {call.inputs[0]};
+}
+
+void check_linear(const InferCall& call) {
+  call.check_floating(0);
+  call.check_dtype(1, call.dtype(0));
+  call.check(call.shape(1).rank() == 2 && call.shape(1)[1] == call.shape(0)[-1],
+             "input {} and weight {} differ in the inner dim", call.shape(0).text(), call.shape(1).text());
+  check_targets(call, 0, 2, 3);
+}
+
+std::vector<ValueType> infer_linear_cross_entropy(const InferCall& call) {
+  call.check_num_inputs(4, 4);
+  check_linear(call);
+  return {{accumulate_dtype(call.dtype(0)), Shape{}}};
+}
+
+void grad_linear_cross_entropy(GradContext& context) {
+  const Node node = context.node();
+  std::vector<ValueId> inputs = node.inputs;
+  inputs.push_back(context.accumulator(1));
+  const auto grads = context.emit(Op::linear_cross_entropy_grad, node.attrs, std::move(inputs));
+  context.set_loss(grads[0]);
+  if (context.needs_grad(0)) context.set_input_grad(0, grads[1]);
+  context.set_accumulator(1, grads[2]);
+}
+
+// x, weight, targets, loss scale, accumulator of the weight -> loss, dx, accumulator
+std::vector<ValueType> infer_linear_cross_entropy_grad(const InferCall& call) {
+  call.check_num_inputs(5, 5);
+  check_linear(call);
+  call.check_dtype(4, accumulate_dtype(call.dtype(0)));
+  call.check_shape(4, call.shape(1));
+  return {{accumulate_dtype(call.dtype(0)), Shape{}}, call.inputs[0], call.inputs[4]};
+}
+
+std::vector<ValueId> compose_linear_cross_entropy(Graph& graph, const Node& node) {
+  const ValueId logits = linear(graph, node.name + ".logits", node.inputs[0], node.inputs[1]);
+  return {softmax_cross_entropy(graph, node.name + ".loss", logits, node.inputs[2], node.inputs[3])};
+}
+
+Cost cost_cross_entropy(const Graph& graph, const Node& node) {
+  Cost cost = elementwise_cost(graph, node, 0);
+  cost.flops = 5 * graph.type(node.inputs[0]).shape.num_elems();
+  return cost;
+}
+
+Cost fused_cost(const Graph& graph, const Node& node, std::int64_t products) {
+  Cost cost = elementwise_cost(graph, node, 0);
+  const std::int64_t rows = graph.type(node.inputs[0]).shape.num_rows();
+  const Shape& weight = graph.type(node.inputs[1]).shape;
+  cost.flops = products * 2 * rows * weight.num_elems() + 5 * rows * weight[0];
+  return cost;
+}
+
+Cost cost_fused(const Graph& graph, const Node& node) { return fused_cost(graph, node, 1); }
+Cost cost_fused_grad(const Graph& graph, const Node& node) { return fused_cost(graph, node, 3); }
+
+}  // namespace
+
+OpDef softmax_cross_entropy_def() {
+  return {.infer = infer_cross_entropy, .grad = grad_cross_entropy, .cost = cost_cross_entropy};
+}
+OpDef softmax_cross_entropy_grad_def() {
+  return {.infer = infer_cross_entropy_grad, .cost = cost_cross_entropy, .in_place = {{0, 0}}};
+}
+OpDef linear_cross_entropy_def() {
+  return {.infer = infer_linear_cross_entropy,
+          .grad = grad_linear_cross_entropy,
+          .cost = cost_fused,
+          .compose = compose_linear_cross_entropy};
+}
+OpDef linear_cross_entropy_grad_def() {
+  return {.infer = infer_linear_cross_entropy_grad, .cost = cost_fused_grad, .in_place = {{4, 2, true}}};
+}
+
+ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, ValueId targets, ValueId loss_scale) {
+  return emit(graph, Op::softmax_cross_entropy, Phase::forward, std::move(name), {}, {logits, targets, loss_scale})[0];
+}
+
+ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId targets,
+                             ValueId loss_scale) {
+  const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = graph.type(weight).shape[0];
+  const std::int64_t fitting = std::max(kMinChunkRows, kChunkElems / vocab / kMinChunkRows * kMinChunkRows);
+  return emit(graph, Op::linear_cross_entropy, Phase::forward, std::move(name),
+              LinearCrossEntropyAttrs{std::min(rows, fitting)}, {x, weight, targets, loss_scale})[0];
+}
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+#include "tessera/ops/embedding.h"
+
+namespace tessera {
+namespace {
+
+std::vector<ValueType> infer_embedding(const InferCall& call) {
+  call.check_num_inputs(2, 2);
+  call.check_floating(0);
+  call.check_dtype(1, DType::i32);
+  call.check(call.shape(0).rank() == 2, "table has shape {}, expected [vocabulary, width]", call.shape(0).text());
+  ValueType out{call.dtype(0), call.shape(1)};
+  out.shape.push_back(call.shape(0)[1]);
+  return {out};
+}
+
+void grad_embedding(GradContext& context) {
+  const ValueId ids = context.node().inputs[1];
+  const ValueId acc = context.accumulator(0);
+  context.set_accumulator(0, context.emit(Op::embedding_grad, {}, {acc, ids, context.output_grad(0)})[0]);
+}
+
+// accumulator[V, D], ids[...], dy[..., D]: adds each row of dy to the row its id names.
+std::vector<ValueType> infer_embedding_grad(const InferCall& call) {
+  call.check_num_inputs(3, 3);
+  call.check_dtype(1, DType::i32);
+  call.check_floating(2);
+  call.check_dtype(0, accumulate_dtype(call.dtype(2)));
+  Shape rows = call.shape(1);
+  rows.push_back(call.shape(0)[1]);
+  call.check_shape(2, rows);
+  return {call.inputs[0]};
+}
+
+// Only the rows that are named move, not the whole table.
+Cost cost_embedding(const Graph& graph, const Node& node) {
+  return {0, 2 * graph.type(node.outputs[0]).num_bytes() + graph.type(node.inputs[1]).num_bytes()};
+}
+
+Cost cost_embedding_grad(const Graph& graph, const Node& node) {
+  const ValueType& dy = graph.type(node.inputs[2]);
+  return {dy.shape.num_elems(), 3 * dy.num_bytes()};
+}
+
+}  // namespace
+
+OpDef embedding_def() { return {.infer = infer_embedding, .grad = grad_embedding, .cost = cost_embedding}; }
+OpDef embedding_grad_def() {
+  return {.infer = infer_embedding_grad, .cost = cost_embedding_grad, .in_place = {{0, 0, true}}};
+}
+
+ValueId embedding(Graph& graph, std::string name, ValueId table, ValueId ids) {
+  return emit(graph, Op::embedding, Phase::forward, std::move(name), {}, {table, ids})[0];
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// HeadLayout: how the packed projection qkv[..., (heads + 2 kv_heads) head_dim] is laid out: all query
+// heads, then all key heads, then all value heads. Query head h reads key and value head
+// h / (heads / kv_heads). Shared by rope and attention, so that no copy separates the three.
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/graph/attrs.h"
+
+namespace tessera {
+
+struct HeadLayout {
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t head_dim = 1;
+
+  std::int64_t qkv_columns() const { return (heads + 2 * kv_heads) * head_dim; }
+  std::int64_t out_columns() const { return heads * head_dim; }
+  bool valid() const { return heads >= 1 && kv_heads >= 1 && head_dim >= 1 && heads % kv_heads == 0; }
+
+  void describe(AttrWriter& write) const {
+    write("heads", heads);
+    write("kv_heads", kv_heads);
+    write("head_dim", head_dim);
+  }
+};
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+#include "tessera/ops/rope.h"
+
+#include "tessera/ops/elementwise.h"
+
+namespace tessera {
+namespace {
+
+std::vector<ValueType> infer_rope_table(const InferCall& call) {
+  call.check_num_inputs(0, 0);
+  const auto& attrs = call.attrs.as<RopeTableAttrs>();
+  call.check(attrs.rotary_dim >= 2 && attrs.rotary_dim % 2 == 0, "rotary dim is {}, expected an even number",
+             attrs.rotary_dim);
+  call.check(attrs.theta > 0, "theta is {}, expected a positive number", attrs.theta);
+  return {{accumulate_dtype(attrs.dtype), Shape{attrs.seq_len, attrs.rotary_dim / 2, 2}}};
+}
+
+std::vector<ValueType> infer_rope(const InferCall& call) {
+  call.check_num_inputs(2, 2);
+  call.check_floating(0);
+  const auto& attrs = call.attrs.as<RopeAttrs>();
+  const Shape &qkv = call.shape(0), &table = call.shape(1);
+  call.check(attrs.heads.valid(), "{} query heads cannot share {} key heads", attrs.heads.heads, attrs.heads.kv_heads);
+  call.check(qkv.rank() == 3 && qkv[2] == attrs.heads.qkv_columns(), "input has shape {}, expected [B, T, {}]",
+             qkv.text(), attrs.heads.qkv_columns());
+  call.check_dtype(1, accumulate_dtype(call.dtype(0)));
+  call.check(table.rank() == 3 && table[0] == qkv[1] && 2 * table[1] <= attrs.heads.head_dim && table[2] == 2,
+             "table has shape {}, expected [{}, at most {}, 2]", table.text(), qkv[1], attrs.heads.head_dim / 2);
+  return {call.inputs[0]};
+}
+
+void grad_rope(GradContext& context) {
+  RopeAttrs attrs = context.node().attrs.as<RopeAttrs>();
+  attrs.inverse = !attrs.inverse;
+  const ValueId table = context.node().inputs[1];
+  context.set_input_grad(0, context.emit(Op::rope, attrs, {context.output_grad(0), table})[0]);
+}
+
+Cost cost_rope(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 3); }
+
+}  // namespace
+
+OpDef rope_table_def() { return {.infer = infer_rope_table, .constant = true}; }
+OpDef rope_def() { return {.infer = infer_rope, .grad = grad_rope, .cost = cost_rope, .in_place = {{0, 0}}}; }
+
+ValueId rope_table(Graph& graph, std::string name, const RopeTableAttrs& attrs) {
+  return emit(graph, Op::rope_table, Phase::init, std::move(name), attrs, {})[0];
+}
+
+ValueId rope(Graph& graph, std::string name, ValueId qkv, ValueId table, const HeadLayout& heads) {
+  return emit(graph, Op::rope, Phase::forward, std::move(name), RopeAttrs{heads, false}, {qkv, table})[0];
+}
+
+}  // namespace tessera

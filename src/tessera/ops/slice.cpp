@@ -1,0 +1,85 @@
+#include "tessera/ops/slice.h"
+
+namespace tessera {
+namespace {
+
+std::vector<ValueType> infer_slice(const InferCall& call) {
+  call.check_num_inputs(1, 1);
+  call.check_floating(0);
+  const auto& attrs = call.attrs.as<SliceAttrs>();
+  call.check(call.shape(0).rank() >= 1, "input is a scalar, expected at least one dim");
+  call.check(attrs.begin >= 0 && attrs.size >= 1 && attrs.begin + attrs.size <= call.shape(0)[-1],
+             "columns {} to {} are outside of input {}", attrs.begin, attrs.begin + attrs.size,
+             call.shape(0).text());
+  ValueType out = call.inputs[0];
+  out.shape.set(-1, attrs.size);
+  return {out};
+}
+
+void grad_slice(GradContext& context) {
+  const auto& attrs = context.node().attrs.as<SliceAttrs>();
+  const std::int64_t total = context.graph().type(context.node().inputs[0]).shape[-1];
+  context.set_input_grad(0, context.emit(Op::pad, PadAttrs{attrs.begin, total}, {context.output_grad(0)})[0]);
+}
+
+std::vector<ValueType> infer_pad(const InferCall& call) {
+  call.check_num_inputs(1, 1);
+  const auto& attrs = call.attrs.as<PadAttrs>();
+  call.check(attrs.begin >= 0 && attrs.begin + call.shape(0)[-1] <= attrs.total, "{} does not fit in {} columns at {}",
+             call.shape(0).text(), attrs.total, attrs.begin);
+  ValueType out = call.inputs[0];
+  out.shape.set(-1, attrs.total);
+  return {out};
+}
+
+void grad_pad(GradContext& context) {
+  const auto& attrs = context.node().attrs.as<PadAttrs>();
+  const std::int64_t size = context.graph().type(context.node().inputs[0]).shape[-1];
+  context.set_input_grad(0, context.emit(Op::slice, SliceAttrs{attrs.begin, size}, {context.output_grad(0)})[0]);
+}
+
+std::vector<ValueType> infer_concat(const InferCall& call) {
+  call.check(!call.inputs.empty(), "needs at least one input");
+  ValueType out = call.inputs[0];
+  std::int64_t columns = 0;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    call.check_floating(i);
+    ValueType piece = call.inputs[i];
+    columns += piece.shape[-1];
+    piece.shape.set(-1, out.shape[-1]);
+    call.check(piece == out, "input {} is {}, which does not fit beside {}", i, call.inputs[i].text(),
+               call.inputs[0].text());
+  }
+  out.shape.set(-1, columns);
+  return {out};
+}
+
+void grad_concat(GradContext& context) {
+  const ValueId dy = context.output_grad(0);
+  const Node node = context.node();
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const std::int64_t size = context.graph().type(node.inputs[i]).shape[-1];
+    if (context.needs_grad(i)) {
+      const std::string suffix = "grad" + std::to_string(i);
+      context.set_input_grad(i, context.emit(Op::slice, SliceAttrs{begin, size}, {dy}, suffix)[0]);
+    }
+    begin += size;
+  }
+}
+
+}  // namespace
+
+OpDef slice_def() { return {.infer = infer_slice, .grad = grad_slice}; }
+OpDef pad_def() { return {.infer = infer_pad, .grad = grad_pad}; }
+OpDef concat_def() { return {.infer = infer_concat, .grad = grad_concat}; }
+
+ValueId slice(Graph& graph, std::string name, ValueId x, std::int64_t begin, std::int64_t size) {
+  return emit(graph, Op::slice, Phase::forward, std::move(name), SliceAttrs{begin, size}, {x})[0];
+}
+
+ValueId concat(Graph& graph, std::string name, std::vector<ValueId> pieces) {
+  return emit(graph, Op::concat, Phase::forward, std::move(name), {}, std::move(pieces))[0];
+}
+
+}  // namespace tessera

@@ -1,0 +1,62 @@
+#include "tessera/ops/verify.h"
+
+#include <vector>
+
+#include "tessera/ops/op_def.h"
+
+namespace tessera {
+namespace {
+
+void verify_inputs(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  for (ValueId input : node.inputs) {
+    TS_CHECK(input >= 0 && input < graph.num_values(), "node {}: input {} does not exist", node.name, input);
+    const Value& value = graph.value(input);
+    if (value.producer == kNoNode) continue;
+    const Node& producer = graph.node(value.producer);
+    TS_CHECK(value.producer < id, "node {} reads {} before node {} writes it", node.name, value.name, producer.name);
+    TS_CHECK(producer.phase <= node.phase, "node {} of the {} program reads {}, which the later {} program writes",
+             node.name, phase_name(node.phase), value.name, phase_name(producer.phase));
+  }
+}
+
+void verify_types(const Graph& graph, const Node& node) {
+  std::vector<ValueType> inputs;
+  for (ValueId input : node.inputs) inputs.push_back(graph.type(input));
+  const std::vector<ValueType> outputs = op_def(node.op).infer({node.op, node.name, node.attrs, inputs});
+  TS_CHECK(outputs.size() == node.outputs.size(), "node {}: has {} outputs, {} makes {}", node.name,
+           node.outputs.size(), op_name(node.op), outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ValueType& found = graph.type(node.outputs[i]);
+    TS_CHECK(found == outputs[i], "node {}: output {} is {}, expected {}", node.name, i, found.text(),
+             outputs[i].text());
+  }
+}
+
+}  // namespace
+
+void verify(const Graph& graph) {
+  // Which node overwrote a value, if any: reading it afterwards is an error.
+  std::vector<NodeId> overwritten_by(static_cast<std::size_t>(graph.num_values()), kNoNode);
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    verify_inputs(graph, id);
+    verify_types(graph, node);
+    for (ValueId input : node.inputs) {
+      const NodeId writer = overwritten_by[static_cast<std::size_t>(input)];
+      TS_CHECK(writer == kNoNode, "node {} reads {} after node {} has overwritten it", node.name,
+               graph.value(input).name, graph.node(writer).name);
+    }
+    for (const InPlace& pair : op_def(node.op).in_place) {
+      if (pair.always && pair.input < node.inputs.size()) {
+        overwritten_by[static_cast<std::size_t>(node.inputs[pair.input])] = id;
+      }
+    }
+  }
+  for (const StateUpdate& update : graph.state_updates()) {
+    TS_CHECK(graph.type(update.before) == graph.type(update.after), "state {} is {}, its update {}",
+             graph.value(update.before).name, graph.type(update.before).text(), graph.type(update.after).text());
+  }
+}
+
+}  // namespace tessera
