@@ -37,7 +37,9 @@ std::string dump_text(const Graph& graph) {
   for (const StateUpdate& update : graph.state_updates()) {
     text += fmt::format("state     {} <- {}\n", graph.value(update.before).name, graph.value(update.after).name);
   }
-  for (ValueId output : graph.outputs()) text += fmt::format("output    {}\n", graph.value(output).name);
+  for (const Output& output : graph.outputs()) {
+    text += fmt::format("output    {} = {}\n", output.name, graph.value(output.value).name);
+  }
   return text;
 }
 

@@ -29,7 +29,7 @@ std::string_view phase_name(Phase phase) {
 }
 
 ValueId Graph::add_input(std::string name, ValueType type, Role role) {
-  TS_CHECK(find(name) == kNoValue, "graph input '{}' is defined twice", name);
+  TS_CHECK(find_input(name) == kNoValue, "graph input '{}' is defined twice", name);
   for (int d = 0; d < type.shape.rank(); ++d) {
     TS_CHECK(type.shape[d] > 0, "graph input '{}' has shape {}: every dim must be at least 1", name,
              type.shape.text());
@@ -50,16 +50,21 @@ std::vector<ValueId> Graph::add_node(Op op, Phase phase, std::string name, Attrs
   return ids;
 }
 
-ValueId Graph::find(std::string_view name) const {
+ValueId Graph::find_input(std::string_view name) const {
   const auto it = std::find_if(values_.begin(), values_.end(),
                                [&](const Value& v) { return v.producer == kNoNode && v.name == name; });
   return it == values_.end() ? kNoValue : static_cast<ValueId>(it - values_.begin());
 }
 
+ValueId Graph::find_output(std::string_view name) const {
+  const auto it = std::find_if(outputs_.begin(), outputs_.end(), [&](const Output& o) { return o.name == name; });
+  return it == outputs_.end() ? kNoValue : it->value;
+}
+
 std::vector<NodeId> live_nodes(const Graph& graph) {
   std::vector<bool> needed(static_cast<std::size_t>(graph.num_values()), false);
   for (const StateUpdate& update : graph.state_updates()) needed[static_cast<std::size_t>(update.after)] = true;
-  for (ValueId value : graph.outputs()) needed[static_cast<std::size_t>(value)] = true;
+  for (const Output& output : graph.outputs()) needed[static_cast<std::size_t>(output.value)] = true;
   std::vector<NodeId> live;
   for (NodeId id = graph.num_nodes() - 1; id >= 0; --id) {
     const Node& node = graph.node(id);

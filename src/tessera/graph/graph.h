@@ -74,6 +74,12 @@ struct StateUpdate {
   ValueId after = kNoValue;
 };
 
+// A value the host reads after a program, found by name: "loss", "logits", "grad_norm".
+struct Output {
+  std::string name;
+  ValueId value = kNoValue;
+};
+
 class Graph {
  public:
   // Names of inputs are unique; the error names the duplicate.
@@ -83,19 +89,20 @@ class Graph {
                                 std::span<const ValueType> outputs);
 
   void add_state_update(ValueId before, ValueId after) { state_updates_.push_back({before, after}); }
-  // Values the host reads after a program: a loss, logits. They and state updates keep nodes alive.
-  void mark_output(ValueId value) { outputs_.push_back(value); }
+  // Outputs and state updates keep nodes alive.
+  void mark_output(std::string name, ValueId value) { outputs_.push_back({std::move(name), value}); }
 
   const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   Node& node(NodeId id) { return nodes_[static_cast<std::size_t>(id)]; }
   const ValueType& type(ValueId id) const { return value(id).type; }
-  ValueId find(std::string_view name) const;  // an input by name, or kNoValue
+  ValueId find_input(std::string_view name) const;   // kNoValue if there is none
+  ValueId find_output(std::string_view name) const;  // likewise
 
   std::span<const Value> values() const { return values_; }
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const StateUpdate> state_updates() const { return state_updates_; }
-  std::span<const ValueId> outputs() const { return outputs_; }
+  std::span<const Output> outputs() const { return outputs_; }
   std::int32_t num_values() const { return static_cast<std::int32_t>(values_.size()); }
   std::int32_t num_nodes() const { return static_cast<std::int32_t>(nodes_.size()); }
 
@@ -103,7 +110,7 @@ class Graph {
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::vector<StateUpdate> state_updates_;
-  std::vector<ValueId> outputs_;
+  std::vector<Output> outputs_;
 };
 
 // The nodes that state updates and outputs need, in order; the rest is dead and is not run.

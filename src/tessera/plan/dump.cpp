@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "tessera/graph/dump.h"
+#include "tessera/plan/plan.h"
+
+namespace tessera {
+namespace {
+
+std::string_view region_name(Region region) {
+  switch (region) {
+    case Region::none: return "none";
+    case Region::persistent: return "persistent";
+    case Region::kept: return "kept";
+    case Region::temporary: return "temporary";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string dump_text(const Graph& graph, const Plan& plan) {
+  std::string text = fmt::format("arena {} bytes: persistent {}, kept {} x {} slots, temporary {}\n", plan.arena_bytes(),
+                                 plan.persistent_bytes, plan.kept_bytes, plan.num_slots, plan.temporary_bytes);
+  for (int p = 0; p < kNumPhases; ++p) {
+    const auto phase = static_cast<Phase>(p);
+    text += fmt::format("program {}: {} steps\n", phase_name(phase), plan.program(phase).size());
+    for (const Step& step : plan.program(phase)) {
+      const Node& node = graph.node(step.node);
+      text += fmt::format("  {:<26} {}", op_name(node.op), node.name);
+      for (ValueId output : node.outputs) {
+        const Location& at = plan.locations[static_cast<std::size_t>(output)];
+        text += fmt::format(" {}@{}+{}", graph.type(output).text(), region_name(at.region), at.offset);
+      }
+      if (step.workspace_bytes > 0) {
+        text += fmt::format(" workspace {}@{}", step.workspace_bytes, step.workspace_offset);
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::uint64_t plan_hash(const Graph& graph, const Plan& plan) {
+  const std::string text = dump_text(graph) + dump_text(graph, plan);
+  return XXH3_64bits(text.data(), text.size());
+}
+
+}  // namespace tessera

@@ -1,0 +1,60 @@
+// Plan: a graph's step frozen: which nodes each program runs, in which order, and where every value
+// lies. Made by compile(); run by the Executor; printed by `tessera plan`.
+//
+// Memory is three regions of one arena:
+//   persistent  parameters, accumulators, optimizer state, constants, scalars, outputs
+//   kept        what backward needs of forward, once per slot (a slot holds one micro-batch in flight)
+//   temporary   everything else; all programs share it, as only one runs at a time
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera {
+
+enum class Region : std::uint8_t { none, persistent, kept, temporary };  // none: the value is dead
+
+struct Location {
+  Region region = Region::none;
+  std::int64_t offset = 0;
+};
+
+struct Step {
+  NodeId node = kNoNode;
+  std::int64_t workspace_offset = 0;  // in the temporary region
+  std::int64_t workspace_bytes = 0;
+};
+
+struct Plan {
+  std::array<std::vector<Step>, kNumPhases> programs;
+  std::vector<Location> locations;  // by value
+  std::int64_t persistent_bytes = 0;
+  std::int64_t kept_bytes = 0;  // of one slot
+  std::int64_t temporary_bytes = 0;
+  int num_slots = 1;
+
+  const std::vector<Step>& program(Phase phase) const { return programs[static_cast<std::size_t>(phase)]; }
+  std::int64_t arena_bytes() const { return persistent_bytes + num_slots * kept_bytes + temporary_bytes; }
+};
+
+// Scratch a node needs on the device the plan is for.
+using WorkspaceFunction = std::function<std::int64_t(const Graph&, const Node&)>;
+
+struct PlanOptions {
+  int num_slots = 1;
+  bool reuse_memory = true;  // off: every value has bytes of its own, to find who overwrites what
+};
+
+Plan compile(const Graph& graph, const WorkspaceFunction& workspace_bytes, const PlanOptions& options = {});
+
+// One line per step: node, op, where its outputs lie. Two equal plans have equal text.
+std::string dump_text(const Graph& graph, const Plan& plan);
+// XXH3 of the graph's and the plan's text: the name of a compiled step.
+std::uint64_t plan_hash(const Graph& graph, const Plan& plan);
+
+}  // namespace tessera

@@ -1,0 +1,27 @@
+// Storage assignment: which values share bytes (an op that works in place), in which region those
+// bytes lie and how long they are needed. The middle step of compile(), apart for its tests.
+#pragma once
+
+#include <vector>
+
+#include "tessera/graph/graph.h"
+#include "tessera/plan/plan.h"
+
+namespace tessera {
+
+struct Storage {
+  Region region = Region::none;
+  std::int64_t bytes = 0;
+  Phase phase = Phase::init;  // of a temporary: the program it lives in
+  std::int32_t first = 0;     // its life, in steps of that program
+  std::int32_t last = 0;
+};
+
+struct StorageMap {
+  std::vector<Storage> storages;
+  std::vector<std::int32_t> of_value;  // index into storages, -1 for dead values
+};
+
+StorageMap assign_storage(const Graph& graph, const Plan& programs, bool share_in_place);
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// Executor: a graph, its plan and the memory it runs in. Allocates one arena when it is made and
+// nothing afterwards; every node's operands are bound to addresses once, for every slot.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "tessera/plan/plan.h"
+#include "tessera/runtime/device.h"
+
+namespace tessera {
+
+// Seconds spent per op, for breakdowns; filled when given to Executor::run.
+struct OpTimes {
+  std::array<double, kNumOps> seconds{};
+};
+
+class Executor {
+ public:
+  // `device` must outlive the executor. Runs the init program.
+  Executor(Graph graph, Plan plan, Device& device);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  void run(Phase phase, int slot = 0, OpTimes* times = nullptr);
+
+  // Where a value lies; batch inputs and kept activations have a place per slot.
+  TensorView view(ValueId value, int slot = 0) const;
+  TensorView input(std::string_view name, int slot = 0) const;   // by name; asserts that it exists
+  TensorView output(std::string_view name, int slot = 0) const;  // likewise
+
+  template <class T>
+  void write(std::string_view input_name, std::span<const T> from, int slot = 0) {
+    const TensorView to = input(input_name, slot);
+    TS_ASSERT(from.size() == to.as<T>().size());
+    device_.upload(static_cast<std::byte*>(to.data), std::as_bytes(from));
+  }
+  float read_scalar(std::string_view output_name, int slot = 0) const;  // of f32 or f64
+
+  const Graph& graph() const { return graph_; }
+  const Plan& plan() const { return plan_; }
+  Device& device() const { return device_; }
+
+ private:
+  struct BoundCall {
+    Op op{};
+    std::vector<TensorView> inputs, outputs;
+    const Attrs* attrs = nullptr;
+    std::span<std::byte> workspace;
+  };
+
+  std::byte* address(const Location& location, int slot) const;
+  BoundCall bind(const Step& step, int slot) const;
+
+  Graph graph_;
+  Plan plan_;
+  Device& device_;
+  std::unique_ptr<DeviceMemory> arena_;
+  // [phase][slot]: the calls of a program
+  std::array<std::vector<std::vector<BoundCall>>, kNumPhases> calls_;
+};
+
+}  // namespace tessera
