@@ -16,11 +16,6 @@ struct GradientSeed {
   ValueId gradient = kNoValue;
 };
 
-struct ParameterGradient {
-  ValueId parameter = kNoValue;
-  ValueId accumulator = kNoValue;  // Role::gradient
-};
-
 struct Gradients {
   // Read the loss here: a fused loss is computed again, together with its gradient.
   ValueId loss = kNoValue;

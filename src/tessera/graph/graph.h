@@ -74,6 +74,12 @@ struct StateUpdate {
   ValueId after = kNoValue;
 };
 
+// A parameter and where its gradient adds up: autodiff makes these, optimizers consume them.
+struct ParameterGradient {
+  ValueId parameter = kNoValue;
+  ValueId accumulator = kNoValue;  // Role::gradient
+};
+
 // A value the host reads after a program, found by name: "loss", "logits", "grad_norm".
 struct Output {
   std::string name;

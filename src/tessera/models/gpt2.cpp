@@ -1,0 +1,160 @@
+// Shapes: b batch, t sequence, d hidden size, e = 3 d qkv columns, f feed-forward size, v vocabulary,
+// p positions.
+#include "tessera/models/gpt2.h"
+
+#include <cmath>
+
+#include "tessera/nn/layers.h"
+#include "tessera/ops/activation.h"
+#include "tessera/ops/add_positions.h"
+#include "tessera/ops/attention.h"
+#include "tessera/ops/embedding.h"
+
+namespace tessera {
+namespace {
+
+class Gpt2 final : public Model {
+ public:
+  explicit Gpt2(const Gpt2Config& config) : c_(config) {}
+
+  std::int64_t vocab_size() const override { return c_.vocab_size; }
+  std::int64_t max_positions() const override { return c_.max_positions; }
+
+  CausalOutputs build(ModelBuilder& builder, ValueId ids_bt) const override {
+    Graph& graph = builder.graph();
+    const ValueId tokens_vd =
+        builder.parameter("embed.weight", Shape{c_.vocab_size, c_.hidden_size}, normal_init(c_.init_std));
+    const ValueId positions_pd =
+        builder.parameter("positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
+    ValueId x_btd = embedding(graph, "embed", tokens_vd, ids_bt);
+    x_btd = add_positions(graph, "positions", x_btd, positions_pd);
+    x_btd = builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.embedding_dropout);
+    for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
+      x_btd = block(builder, "layers." + std::to_string(layer), x_btd);
+    }
+    x_btd = layer_norm_layer(builder, "norm", x_btd, c_.norm_eps);
+    const ValueId head_vd = c_.tie_embeddings ? tokens_vd
+                                              : builder.parameter("head.weight", Shape{c_.vocab_size, c_.hidden_size},
+                                                                  normal_init(c_.init_std));
+    return {x_btd, head_vd};
+  }
+
+  std::vector<ExternalTensor> external_tensors() const override;
+  std::string config_json() const override;
+
+ private:
+  ValueId block(ModelBuilder& builder, const std::string& name, ValueId x_btd) const {
+    Graph& graph = builder.graph();
+    const HeadLayout heads{c_.heads, c_.heads, c_.hidden_size / c_.heads};
+    const LinearOptions inner{.bias = true, .init_std = c_.init_std};
+    // GPT-2 scales what is added to the residual stream by its depth.
+    const double depth_std = c_.init_std / std::sqrt(2.0 * static_cast<double>(c_.layers));
+    const LinearOptions outer{.bias = true, .init_std = depth_std};
+    const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head_dim));
+
+    ValueId h_btd = layer_norm_layer(builder, name + ".attention_norm", x_btd, c_.norm_eps);
+    const ValueId qkv_bte = linear_layer(builder, name + ".attention.qkv", h_btd, heads.qkv_columns(), inner);
+    h_btd = attention(graph, name + ".attention", qkv_bte, {heads, scale, /*causal=*/true});
+    h_btd = linear_layer(builder, name + ".attention.out", h_btd, c_.hidden_size, outer);
+    x_btd = builder.add_dropped(name + ".attention.residual", h_btd, x_btd, c_.residual_dropout);
+
+    h_btd = layer_norm_layer(builder, name + ".mlp_norm", x_btd, c_.norm_eps);
+    ValueId h_btf = linear_layer(builder, name + ".mlp.up", h_btd, c_.ffn_size, inner);
+    h_btf = gelu(graph, name + ".mlp.gelu", h_btf, c_.gelu_tanh);
+    h_btd = linear_layer(builder, name + ".mlp.down", h_btf, c_.hidden_size, outer);
+    return builder.add_dropped(name + ".mlp.residual", h_btd, x_btd, c_.residual_dropout);
+  }
+
+  Gpt2Config c_;
+};
+
+std::vector<ExternalTensor> Gpt2::external_tensors() const {
+  std::vector<ExternalTensor> tensors;
+  const std::int64_t d = c_.hidden_size;
+  const auto norm = [&](const std::string& theirs, const std::string& ours) {
+    tensors.push_back({theirs + ".weight", ours + ".weight", 0, d});
+    tensors.push_back({theirs + ".bias", ours + ".bias", 0, d});
+  };
+  // transformers' Conv1D stores its weight as [in, out].
+  const auto conv1d = [&](const std::string& theirs, const std::string& ours, std::int64_t rows) {
+    tensors.push_back({theirs + ".weight", ours + ".weight", 0, rows, /*transposed=*/true});
+    tensors.push_back({theirs + ".bias", ours + ".bias", 0, rows});
+  };
+  tensors.push_back({"transformer.wte.weight", "embed.weight", 0, c_.vocab_size});
+  tensors.push_back({"transformer.wpe.weight", "positions.weight", 0, c_.max_positions});
+  for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
+    const std::string theirs = "transformer.h." + std::to_string(layer), ours = "layers." + std::to_string(layer);
+    norm(theirs + ".ln_1", ours + ".attention_norm");
+    conv1d(theirs + ".attn.c_attn", ours + ".attention.qkv", 3 * d);
+    conv1d(theirs + ".attn.c_proj", ours + ".attention.out", d);
+    norm(theirs + ".ln_2", ours + ".mlp_norm");
+    conv1d(theirs + ".mlp.c_fc", ours + ".mlp.up", c_.ffn_size);
+    conv1d(theirs + ".mlp.c_proj", ours + ".mlp.down", d);
+  }
+  norm("transformer.ln_f", "norm");
+  if (!c_.tie_embeddings) tensors.push_back({"lm_head.weight", "head.weight", 0, c_.vocab_size});
+  return tensors;
+}
+
+std::string Gpt2::config_json() const {
+  return fmt::format(
+      R"({{
+  "activation_function": "{}",
+  "architectures": ["GPT2LMHeadModel"],
+  "attn_pdrop": 0.0,
+  "dtype": "float32",
+  "embd_pdrop": {},
+  "initializer_range": {},
+  "layer_norm_epsilon": {},
+  "model_type": "gpt2",
+  "n_embd": {},
+  "n_head": {},
+  "n_inner": {},
+  "n_layer": {},
+  "n_positions": {},
+  "resid_pdrop": {},
+  "tie_word_embeddings": {},
+  "vocab_size": {}
+}}
+)",
+      c_.gelu_tanh ? "gelu_new" : "gelu", c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size, c_.heads,
+      c_.ffn_size, c_.layers, c_.max_positions, c_.residual_dropout, c_.tie_embeddings, c_.vocab_size);
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_gpt2(const Gpt2Config& config) {
+  TS_CHECK(config.hidden_size % config.heads == 0, "model: hidden size {} is not a multiple of {} heads",
+           config.hidden_size, config.heads);
+  return std::make_unique<Gpt2>(config);
+}
+
+Gpt2Config read_gpt2_config(const JsonConfig& json) {
+  Gpt2Config c;
+  c.vocab_size = json.positive_integer("vocab_size");
+  c.hidden_size = json.positive_integer("n_embd");
+  c.layers = json.positive_integer("n_layer");
+  c.heads = json.positive_integer("n_head");
+  c.ffn_size = json.positive_integer("n_inner", 4 * c.hidden_size);
+  c.max_positions = json.positive_integer("n_positions");
+  c.norm_eps = json.number("layer_norm_epsilon", 1e-5);
+  c.tie_embeddings = json.boolean("tie_word_embeddings", true);
+  c.init_std = json.number("initializer_range", 0.02);
+  c.embedding_dropout = json.number("embd_pdrop", 0.1);
+  c.residual_dropout = json.number("resid_pdrop", 0.1);
+  const std::string activation = json.text("activation_function", "gelu_new");
+  TS_CHECK(activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu",
+           "{}: activation_function is '{}', expected 'gelu_new', 'gelu_pytorch_tanh' or 'gelu'", json.source(),
+           activation);
+  c.gelu_tanh = activation != "gelu";
+  const auto refuse = [&](bool ok, const std::string& what) {
+    TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
+  };
+  refuse(json.number("attn_pdrop", 0.1) == 0.0, "dropout inside attention (set attn_pdrop to 0)");
+  refuse(json.boolean("scale_attn_weights", true), "scale_attn_weights = false");
+  refuse(!json.boolean("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx");
+  refuse(!json.boolean("add_cross_attention", false), "add_cross_attention");
+  return c;
+}
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+// Model: one family of transformers: how its graph is built for one device, and how its weights and
+// config are called by Hugging Face. One family is one pair of files and one line of model_list.cpp.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/nn/model_builder.h"
+
+namespace tessera {
+
+// A piece of one of our parameters under its Hugging Face name. Fused projections (qkv, gate and up)
+// are several tensors there: rows [first_row, first_row + num_rows) of ours.
+struct ExternalTensor {
+  std::string name;       // "model.layers.0.self_attn.q_proj.weight"
+  std::string parameter;  // "layers.0.attention.qkv.weight"
+  std::int64_t first_row = 0;
+  std::int64_t num_rows = 0;
+  bool transposed = false;  // stored there as [in, out]
+};
+
+struct CausalOutputs {
+  ValueId hidden = kNoValue;       // [B, T, D] after the last norm
+  ValueId head_weight = kNoValue;  // [V, D]; the embedding itself where tied
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual std::int64_t vocab_size() const = 0;
+  virtual std::int64_t max_positions() const = 0;
+  // ids[B, T] -> the states that the output projection turns into logits
+  virtual CausalOutputs build(ModelBuilder& builder, ValueId ids) const = 0;
+  virtual std::vector<ExternalTensor> external_tensors() const = 0;
+  // Text of a config.json that transformers loads.
+  virtual std::string config_json() const = 0;
+};
+
+// Reads a Hugging Face config.json, or the one in a folder; the error names the file and the key.
+std::unique_ptr<Model> load_model_config(const std::filesystem::path& path);
+std::unique_ptr<Model> parse_model_config(const std::string& json_text, const std::string& source);
+
+}  // namespace tessera

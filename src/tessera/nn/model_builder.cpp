@@ -1,0 +1,40 @@
+#include "tessera/nn/model_builder.h"
+
+#include <algorithm>
+
+#include "tessera/base/philox.h"
+#include "tessera/ops/dropout_add.h"
+#include "tessera/ops/elementwise.h"
+
+namespace tessera {
+
+ValueId ModelBuilder::parameter(const std::string& name, const Shape& shape, Init init) {
+  const ValueType type{dtype_, shape};
+  parameters_.push_back({name, type, init});
+  return graph_.add_input(name, type, Role::parameter);
+}
+
+ValueId ModelBuilder::add_dropped(const std::string& name, ValueId x, ValueId residual, double rate) {
+  if (training_ && rate > 0) {
+    if (dropout_key_ == kNoValue) {
+      dropout_key_ = graph_.add_input(std::string(kDropoutKeyInput), kDropoutKeyType, Role::batch);
+    }
+    return dropout_add(graph_, name, x, residual, dropout_key_, {rate, num_dropouts_++});
+  }
+  return residual == kNoValue ? x : add(graph_, name, x, residual);
+}
+
+void fill_initial_values(const Parameter& parameter, std::uint64_t seed, std::int64_t first_element,
+                         std::span<float> to) {
+  if (parameter.init.kind == Init::Kind::constant) {
+    std::fill(to.begin(), to.end(), static_cast<float>(parameter.init.value));
+    return;
+  }
+  const std::uint64_t stream = name_hash(parameter.name);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::uint64_t element = static_cast<std::uint64_t>(first_element) + i;
+    to[i] = static_cast<float>(parameter.init.value) * philox_normal(seed, stream, element);
+  }
+}
+
+}  // namespace tessera

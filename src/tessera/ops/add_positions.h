@@ -1,0 +1,11 @@
+// add_positions: adds the first T rows of a learned position table to every sequence of a batch.
+#pragma once
+
+#include "tessera/ops/op_def.h"
+
+namespace tessera {
+
+// x[B, T, D], table[P, D] with P >= T -> [B, T, D]
+ValueId add_positions(Graph& graph, std::string name, ValueId x, ValueId table);
+
+}  // namespace tessera
