@@ -55,7 +55,7 @@ Plan compile(const Graph& graph, const WorkspaceFunction& workspace_bytes, const
     const Node& node = graph.node(id);
     plan.programs[static_cast<std::size_t>(node.phase)].push_back({id, 0, workspace_bytes(graph, node)});
   }
-  const StorageMap map = assign_storage(graph, plan, options.reuse_memory);
+  const StorageMap map = assign_storage(graph, plan, options);
   std::vector<std::int64_t> offsets(map.storages.size(), 0);
   plan.persistent_bytes = lay_out(map.storages, Region::persistent, offsets);
   plan.kept_bytes = lay_out(map.storages, Region::kept, offsets);

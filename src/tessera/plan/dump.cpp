@@ -13,6 +13,7 @@ std::string_view region_name(Region region) {
     case Region::persistent: return "persistent";
     case Region::kept: return "kept";
     case Region::temporary: return "temporary";
+    case Region::external: return "external";
   }
   return "?";
 }

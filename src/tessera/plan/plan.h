@@ -17,7 +17,13 @@
 
 namespace tessera {
 
-enum class Region : std::uint8_t { none, persistent, kept, temporary };  // none: the value is dead
+enum class Region : std::uint8_t {
+  none,  // the value is dead
+  persistent,
+  kept,
+  temporary,
+  external,  // a parameter that lies in another executor's arena
+};
 
 struct Location {
   Region region = Region::none;
@@ -47,6 +53,7 @@ using WorkspaceFunction = std::function<std::int64_t(const Graph&, const Node&)>
 
 struct PlanOptions {
   int num_slots = 1;
+  bool external_parameters = false;  // evaluation reads the weights where training keeps them
   bool reuse_memory = true;  // off: every value has bytes of its own, to find who overwrites what
 };
 

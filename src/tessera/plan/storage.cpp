@@ -47,7 +47,7 @@ Region region_of(const Graph& graph, ValueId id, const Use& use) {
 
 }  // namespace
 
-StorageMap assign_storage(const Graph& graph, const Plan& programs, bool share_in_place) {
+StorageMap assign_storage(const Graph& graph, const Plan& programs, const PlanOptions& options) {
   const std::vector<Use> uses = find_uses(graph, programs);
   StorageMap map;
   map.of_value.assign(static_cast<std::size_t>(graph.num_values()), -1);
@@ -56,7 +56,8 @@ StorageMap assign_storage(const Graph& graph, const Plan& programs, bool share_i
 
   const auto own_storage = [&](ValueId id) {
     const auto v = static_cast<std::size_t>(id);
-    const Region region = is_output[v] ? Region::persistent : region_of(graph, id, uses[v]);
+    Region region = is_output[v] ? Region::persistent : region_of(graph, id, uses[v]);
+    if (options.external_parameters && graph.value(id).role == Role::parameter) region = Region::external;
     map.of_value[v] = static_cast<std::int32_t>(map.storages.size());
     map.storages.push_back({region, graph.type(id).num_bytes(), uses[v].written, uses[v].first, uses[v].last});
   };
@@ -69,7 +70,7 @@ StorageMap assign_storage(const Graph& graph, const Plan& programs, bool share_i
   const auto may_overwrite = [&](ValueId input, ValueId output, Phase phase, std::int32_t step) {
     const auto in = static_cast<std::size_t>(input), out = static_cast<std::size_t>(output);
     const Storage& storage = map.storages[static_cast<std::size_t>(map.of_value[in])];
-    return share_in_place && storage.region == Region::temporary && !is_output[out] && storage.phase == phase &&
+    return options.reuse_memory && storage.region == Region::temporary && !is_output[out] && storage.phase == phase &&
            uses[in].last_phase == phase && uses[in].last == step && storage.last <= step &&
            storage.bytes == graph.type(output).num_bytes() &&
            region_of(graph, output, uses[out]) != Region::persistent;

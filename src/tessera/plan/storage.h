@@ -22,6 +22,7 @@ struct StorageMap {
   std::vector<std::int32_t> of_value;  // index into storages, -1 for dead values
 };
 
-StorageMap assign_storage(const Graph& graph, const Plan& programs, bool share_in_place);
+// `programs` holds the steps of every program and nothing else yet.
+StorageMap assign_storage(const Graph& graph, const Plan& programs, const PlanOptions& options);
 
 }  // namespace tessera

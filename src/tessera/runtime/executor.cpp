@@ -4,10 +4,11 @@
 
 namespace tessera {
 
-Executor::Executor(Graph graph, Plan plan, Device& device)
+Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of)
     : graph_(std::move(graph)),
       plan_(std::move(plan)),
       device_(device),
+      weights_of_(weights_of),
       arena_(device.allocate(plan_.arena_bytes())) {
   for (int p = 0; p < kNumPhases; ++p) {
     auto& slots = calls_[static_cast<std::size_t>(p)];
@@ -28,6 +29,7 @@ std::byte* Executor::address(const Location& location, int slot) const {
     case Region::kept: return base + plan_.persistent_bytes + slot * plan_.kept_bytes + location.offset;
     case Region::temporary:
       return base + plan_.persistent_bytes + plan_.num_slots * plan_.kept_bytes + location.offset;
+    case Region::external:
     case Region::none: break;
   }
   TS_ASSERT(!"the value has a place");
@@ -60,6 +62,12 @@ void Executor::run(Phase phase, int slot, OpTimes* times) {
 
 TensorView Executor::view(ValueId value, int slot) const {
   const ValueType& type = graph_.type(value);
+  if (plan_.locations[static_cast<std::size_t>(value)].region == Region::external) {
+    TS_ASSERT(weights_of_ != nullptr);
+    const TensorView theirs = weights_of_->input(graph_.value(value).name);
+    TS_ASSERT(theirs.dtype == type.dtype && theirs.shape == type.shape);
+    return theirs;
+  }
   return {address(plan_.locations[static_cast<std::size_t>(value)], slot), type.dtype, type.shape};
 }
 

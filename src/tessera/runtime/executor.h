@@ -18,8 +18,9 @@ struct OpTimes {
 
 class Executor {
  public:
-  // `device` must outlive the executor. Runs the init program.
-  Executor(Graph graph, Plan plan, Device& device);
+  // Runs the init program. `device` must outlive the executor, and so must `weights_of`, whose
+  // parameters a plan with external parameters reads.
+  Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of = nullptr);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -56,6 +57,7 @@ class Executor {
   Graph graph_;
   Plan plan_;
   Device& device_;
+  const Executor* weights_of_;
   std::unique_ptr<DeviceMemory> arena_;
   // [phase][slot]: the calls of a program
   std::array<std::vector<std::vector<BoundCall>>, kNumPhases> calls_;
