@@ -1,6 +1,8 @@
 #include "tessera/text/bpe_trainer.h"
 
 #include <algorithm>
+#include <array>
+#include <compare>
 #include <cstddef>
 #include <queue>
 #include <set>
@@ -62,7 +64,6 @@ class Trainer {
   BpeVocabulary take() { return std::move(vocabulary_); }
 
  private:
-  std::int32_t id_of_result(Pair pair);
   void merge_in_word(Pair pair, std::int32_t result, std::uint32_t word_index);
   void add_to_count(Pair pair, std::int64_t change, std::uint32_t word_index);
 
@@ -71,7 +72,6 @@ class Trainer {
   std::priority_queue<Candidate, std::vector<Candidate>, WorseCandidate> candidates_;
   std::vector<Pair> grown_;  // pairs whose count this merge raised
   BpeVocabulary vocabulary_;
-  std::unordered_map<std::string, std::int32_t> ids_;
 };
 
 Trainer::Trainer(const WordCounts& counts) {
@@ -111,7 +111,12 @@ std::int64_t Trainer::best_count() {
 void Trainer::merge_best() {
   const Pair pair = candidates_.top().pair;
   candidates_.pop();
-  const std::int32_t result = id_of_result(pair);
+  // The bytes are new: a stretch of text between two borders of tokens is cut the same way wherever it
+  // stands, so the first merge that makes these bytes has taken all their places.
+  const std::int32_t result = num_tokens();
+  auto& tokens = vocabulary_.tokens;
+  tokens.push_back(tokens[static_cast<std::size_t>(pair.left)] +
+                   tokens[static_cast<std::size_t>(pair.right)]);
   vocabulary_.merges.push_back({pair.left, pair.right, result});
   const PairState state = std::move(pairs_.extract(pair).mapped());
   grown_.clear();
@@ -121,16 +126,6 @@ void Trainer::merge_best() {
   std::sort(grown_.begin(), grown_.end());
   grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
   for (const Pair grown : grown_) candidates_.push({pairs_[grown].count, grown});
-}
-
-// Two merges may make the same bytes, "a"+"bc" and "ab"+"c": they share one token.
-std::int32_t Trainer::id_of_result(Pair pair) {
-  const auto& tokens = vocabulary_.tokens;
-  std::string bytes =
-      tokens[static_cast<std::size_t>(pair.left)] + tokens[static_cast<std::size_t>(pair.right)];
-  const auto [place, is_new] = ids_.emplace(bytes, num_tokens());
-  if (is_new) vocabulary_.tokens.push_back(std::move(bytes));
-  return place->second;
 }
 
 void Trainer::merge_in_word(Pair pair, std::int32_t result, std::uint32_t word_index) {

@@ -29,7 +29,7 @@ struct BpeTrainOptions {
   int vocab_size = 8192;           // bytes and special tokens included
   std::int64_t min_frequency = 2;  // a rarer pair is not merged
   std::vector<std::string> special_tokens = {"<|endoftext|>"};
-  std::function<void(int num_tokens, int vocab_size)> progress;  // called after every merge
+  std::function<void(int num_tokens, int vocab_size)> progress = nullptr;  // called after every merge
 };
 
 // Adds one document's words to `counts`.

@@ -1,8 +1,10 @@
 #include "tessera/text/bpe_vocabulary.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
@@ -114,10 +116,11 @@ std::vector<std::string> tokens_of_spellings(const std::filesystem::path& folder
     std::optional<std::string> bytes = unspell_bytes(spellings[id]);
     const bool is_byte = bytes && bytes->size() == 1;
     if (!made_by_merge[id] && !is_byte) {
-      TS_CHECK(looks_special(spellings[id]),
-               "{}: no merge makes token \"{}\" (id {}) and it does not look special, like <s> or [MASK]: "
-               "is merges.txt cut off?",
-               folder.string(), spellings[id], id);
+      TS_CHECK(
+          looks_special(spellings[id]),
+          "{}: token \"{}\" (id {}) comes out of no merge and does not look special, like <s> or [MASK]: "
+          "is merges.txt cut off?",
+          file, spellings[id], id);
       tokens[id] = spellings[id];
       continue;
     }

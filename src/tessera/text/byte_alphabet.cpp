@@ -63,8 +63,10 @@ std::optional<std::string> unspell_bytes(std::string_view spelling) {
   for (std::size_t at = 0; at < spelling.size(); ++at) {
     auto character = static_cast<std::size_t>(static_cast<unsigned char>(spelling[at]));
     if (character >= 0x80) {
-      if ((character & 0xe0) != 0xc0 || at + 1 == spelling.size()) return std::nullopt;
-      character = (character & 0x1f) << 6 | (static_cast<unsigned char>(spelling[++at]) & 0x3f);
+      const auto next = static_cast<unsigned char>(at + 1 < spelling.size() ? spelling[at + 1] : '\0');
+      if (character < 0xc2 || character > 0xdf || (next & 0xc0) != 0x80) return std::nullopt;
+      character = (character & 0x1f) << 6 | (next & 0x3f);
+      ++at;
     }
     if (character >= kAlphabet.byte_of_char.size() || kAlphabet.byte_of_char[character] < 0)
       return std::nullopt;
