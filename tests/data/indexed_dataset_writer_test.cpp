@@ -1,6 +1,8 @@
 #include "tessera/data/indexed_dataset_writer.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "data/scratch_folder.h"
 #include "tessera/data/indexed_dataset.h"
@@ -104,6 +106,27 @@ TEST(IndexedDatasetWriter, WithoutFinishAnEarlierBuildStays) {
   EXPECT_EQ(IndexedDataset(folder / "c").sequence(0), std::vector<std::int32_t>{3});
   EXPECT_FALSE(std::filesystem::exists(folder / "c.bin.partial"));
   EXPECT_FALSE(std::filesystem::exists(folder / "c.idx.partial"));
+}
+
+// A limit on the size of files stands in for a full disk: both are a write that fails half-way.
+TEST(IndexedDatasetWriter, AFullDiskLeavesNothing) {
+  const ScratchFolder folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = 1'500'000;
+  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
+  expect_error(
+      [&] {
+        IndexedDatasetWriter writer(folder / "c", TokenDType::u16);
+        writer.add_document(std::vector<std::int32_t>(2'000'000));
+        writer.finish();
+      },
+      "cannot write", "c.bin.partial");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, old_handler);
+  EXPECT_TRUE(folder.empty());
 }
 
 TEST(IndexedDatasetWriter, RefusesAFolderThatIsNotThere) {

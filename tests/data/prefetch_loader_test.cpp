@@ -15,16 +15,17 @@ namespace {
 std::atomic<std::int64_t> num_allocations{0};
 }
 
-// Counts every allocation of the program, for LoaderDoesNotAllocate.
-void* operator new(std::size_t size) {
+// Counts every allocation of the program, for DoesNotAllocate. Not inlined: the compiler would pair the
+// free of one with the other's name and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   num_allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
