@@ -1,0 +1,46 @@
+#include "tessera/data/json_line.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kExcerptBytes = 60;
+
+// The start of a line for a message, without bytes that would upset a terminal.
+std::string excerpt(std::string_view line) {
+  std::string text(line.substr(0, kExcerptBytes));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return line.size() > kExcerptBytes ? text + "..." : text;
+}
+
+std::string list_keys(const nlohmann::json& object) {
+  std::string keys;
+  for (const auto& item : object.items()) keys += (keys.empty() ? "\"" : ", \"") + item.key() + "\"";
+  return keys.empty() ? "none" : keys;
+}
+
+}  // namespace
+
+std::string json_line_text(std::string_view line, const std::string& key) {
+  nlohmann::json value;
+  try {
+    value = nlohmann::json::parse(line);
+  } catch (const nlohmann::json::parse_error& error) {
+    fail("not valid JSON at byte {} of the line, found: {}", error.byte, excerpt(line));
+  } catch (const nlohmann::json::exception&) {  // a number beyond double
+    fail("not valid JSON, found: {}", excerpt(line));
+  }
+  TS_CHECK(value.is_object(), "found {}, expected an object with the key \"{}\": {}", value.type_name(), key,
+           excerpt(line));
+  const auto found = value.find(key);
+  TS_CHECK(found != value.end(), "no key \"{}\", found the keys: {}", key, list_keys(value));
+  TS_CHECK(found->is_string(), "key \"{}\": found {}, expected a string", key, found->type_name());
+  return std::move(found->get_ref<std::string&>());
+}
+
+}  // namespace tessera

@@ -1,0 +1,13 @@
+// json_line_text: the document in one line of a JSON lines file.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+// The string under `key` of the object in `line`. Throws Error saying what was found; the caller adds file
+// and line number.
+std::string json_line_text(std::string_view line, const std::string& key);
+
+}  // namespace tessera

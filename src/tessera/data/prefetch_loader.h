@@ -1,0 +1,67 @@
+// PrefetchLoader: one background thread that fills batches ahead of their use.
+//
+// Made and used by the training loop, over TokenBatches or any other function of the global sample
+// number. That number is the whole state: save position() in a checkpoint, seek() to it after a resume.
+// All batches are allocated by the constructor. The methods belong to one thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tessera/data/batch.h"
+
+namespace tessera {
+
+// Fills `batch` with samples first_sample ... first_sample + B - 1. Called from the background thread only.
+using FillFunction = std::function<void(std::int64_t first_sample, Batch& batch)>;
+
+struct PrefetchOptions {
+  std::int64_t batch_size = 0;
+  std::int64_t seq_len = 0;
+  std::int64_t first_sample = 0;
+  int num_batches = 4;  // in the ring: one in use, the rest ahead
+};
+
+class PrefetchLoader {
+ public:
+  PrefetchLoader(FillFunction fill, const PrefetchOptions& options);
+  ~PrefetchLoader();  // waits for at most the one fill that is running
+  PrefetchLoader(const PrefetchLoader&) = delete;
+  PrefetchLoader& operator=(const PrefetchLoader&) = delete;
+
+  // The batch at position(), which moves on by B. Valid until the following next() or seek(). An exception
+  // of the fill function is thrown here, at the batch it belongs to, and again until a seek().
+  const Batch& next();
+
+  // The following next() starts at this sample.
+  void seek(std::int64_t sample);
+
+  std::int64_t position() const { return position_; }
+
+ private:
+  void work();
+
+  const FillFunction fill_;
+  const std::int64_t batch_size_;
+  std::int64_t position_;  // the using thread's alone
+
+  std::mutex mutex_;  // guards everything below but the contents of the batches
+  std::condition_variable batch_ready_;
+  std::condition_variable work_ready_;  // a slot came free, a seek, or the end
+  std::vector<Batch> ring_;
+  std::int64_t num_filled_ = 0;    // batches ever filled; number i lies in slot i % ring size
+  std::int64_t num_released_ = 0;  // batches ever given back, so their slots may be overwritten
+  bool holding_ = false;           // the user reads batch num_released_
+  std::int64_t next_to_fill_;      // global sample number
+  std::uint64_t num_seeks_ = 0;    // tells a fill that was under way during a seek that it is stale
+  std::exception_ptr error_;
+  bool stopping_ = false;
+  std::thread worker_;
+};
+
+}  // namespace tessera
