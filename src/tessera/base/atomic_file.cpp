@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -44,7 +45,12 @@ void AtomicFile::commit() {
     ::unlink(partial_.c_str());
     fail("cannot close {}: {}", partial_.string(), errno_text(code));
   }
-  std::filesystem::rename(partial_, path_);
+  std::error_code error;
+  std::filesystem::rename(partial_, path_, error);
+  if (error) {
+    ::unlink(partial_.c_str());
+    fail("cannot rename {} to {}: {}", partial_.string(), path_.string(), error.message());
+  }
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {
@@ -56,8 +62,9 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   TS_CHECK(descriptor >= 0, "cannot open folder {}: {}", folder.string(), errno_text(errno));
-  ::fsync(descriptor);
+  const int code = ::fsync(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
+  TS_CHECK(code == 0, "cannot flush folder {}: {}", folder.string(), errno_text(code));
 }
 
 }  // namespace tessera

@@ -55,8 +55,12 @@ class Shape {
 
   std::string text() const {  // "[2,16,768]"
     std::string s = "[";
-    for (int i = 0; i < rank_; ++i) s += (i ? "," : "") + std::to_string(dims_[i]);
-    return s + "]";
+    for (int i = 0; i < rank_; ++i) {
+      if (i > 0) s += ',';
+      s += std::to_string(dims_[i]);
+    }
+    s += ']';
+    return s;
   }
 
  private:
