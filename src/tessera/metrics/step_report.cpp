@@ -1,0 +1,81 @@
+#include "tessera/metrics/step_report.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.h"
+#include "tessera/metrics/human.h"
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double number_at(const Json& line, const char* name) {
+  const auto field = line.find(name);
+  TS_CHECK(field != line.end(), "found no \"{}\", expected a step's metrics", name);
+  if (field->is_null()) return std::numeric_limits<double>::quiet_NaN();
+  TS_CHECK(field->is_number(), "{}: found {}, expected a number", name, field->dump());
+  return field->get<double>();
+}
+
+std::int64_t integer_at(const Json& line, const char* name) {
+  const auto field = line.find(name);
+  TS_CHECK(field != line.end(), "found no \"{}\", expected a step's metrics", name);
+  TS_CHECK(field->is_number_integer(), "{}: found {}, expected an integer", name, field->dump());
+  return field->get<std::int64_t>();
+}
+
+}  // namespace
+
+std::string step_status(const StepReport& report) {
+  std::string text = fmt::format("loss {:.4f}", report.loss);
+  if (report.eval_loss) text += fmt::format("  eval {:.4f}", *report.eval_loss);
+  text += fmt::format("  lr {:.1e}  grad {:.2f}  {} tok/s", report.learning_rate, report.grad_norm,
+                      human_count(report.tokens_per_second));
+  if (report.peak_share > 0) text += fmt::format("  {:.0f}% peak", report.peak_share * 100);
+  return text + "  " + human_bytes(static_cast<double>(report.memory_bytes));
+}
+
+std::string step_line(const StepReport& report) {
+  return fmt::format("step {}/{}  {}  {} left", report.step, report.total_steps, step_status(report),
+                     human_duration(report.seconds_left));
+}
+
+std::string to_json_line(const StepReport& report) {
+  Json line;
+  line["step"] = report.step;
+  line["total_steps"] = report.total_steps;
+  line["loss"] = report.loss;
+  if (report.eval_loss) line["eval_loss"] = *report.eval_loss;
+  line["learning_rate"] = report.learning_rate;
+  line["grad_norm"] = report.grad_norm;
+  line["tokens_per_second"] = report.tokens_per_second;
+  line["peak_share"] = report.peak_share;
+  line["memory_bytes"] = report.memory_bytes;
+  line["seconds_left"] = report.seconds_left;
+  line["consumed_samples"] = report.consumed_samples;
+  return line.dump();
+}
+
+StepReport parse_json_line(std::string_view line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  TS_CHECK(json.is_object(), "found no JSON object, expected a step's metrics");
+  StepReport report;
+  report.step = integer_at(json, "step");
+  report.total_steps = integer_at(json, "total_steps");
+  report.loss = number_at(json, "loss");
+  if (json.contains("eval_loss")) report.eval_loss = number_at(json, "eval_loss");
+  report.learning_rate = number_at(json, "learning_rate");
+  report.grad_norm = number_at(json, "grad_norm");
+  report.tokens_per_second = number_at(json, "tokens_per_second");
+  report.peak_share = number_at(json, "peak_share");
+  report.memory_bytes = integer_at(json, "memory_bytes");
+  report.seconds_left = number_at(json, "seconds_left");
+  report.consumed_samples = integer_at(json, "consumed_samples");
+  return report;
+}
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+#include "tessera/cli/options.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera {
+namespace {
+
+struct Values {
+  std::string config;
+  std::string out = "runs/default";
+  std::int64_t steps = 5;
+  double temperature = 0.5;
+  bool resume = false;
+  std::vector<std::string> inputs, overrides;
+};
+
+Parsed parse(Values& values, std::vector<const char*> arguments) {
+  Options options("tessera train", "Train a model.");
+  options.positional("CONFIG", &values.config, "the run's YAML file");
+  options.option("--out FOLDER", &values.out, "folder of the run");
+  options.option("--steps", &values.steps, "steps to take");
+  options.option("--temperature", &values.temperature, "of the sample");
+  options.option("--input FILE", &values.inputs, "text to read, may be repeated");
+  options.flag("--resume", &values.resume, "go on from the newest checkpoint");
+  options.rest("key=value", &values.overrides, "change keys of CONFIG");
+  options.footer("Example: tessera train a.yaml train.steps=3");
+  arguments.insert(arguments.begin(), "train");
+  return options.parse(static_cast<int>(arguments.size()), arguments.data());
+}
+
+std::string refusal(std::vector<const char*> arguments) {
+  Values values;
+  const Parsed parsed = parse(values, std::move(arguments));
+  EXPECT_FALSE(parsed.run);
+  EXPECT_EQ(parsed.exit_code, 2);
+  return parsed.message;
+}
+
+TEST(Options, FillsFieldsInAnyOrder) {
+  Values values;
+  const Parsed parsed =
+      parse(values, {"--resume", "run.yaml", "train.steps=-3", "--steps", "-7", "--temperature=1e-1",
+                     "--input", "a", "lr=2", "--input", "b", "--out", "x y"});
+  EXPECT_TRUE(parsed.run) << parsed.message;
+  EXPECT_EQ(values.config, "run.yaml");
+  EXPECT_EQ(values.overrides, (std::vector<std::string>{"train.steps=-3", "lr=2"}));
+  EXPECT_EQ(values.steps, -7);
+  EXPECT_EQ(values.temperature, 0.1);
+  EXPECT_EQ(values.inputs, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(values.out, "x y");
+  EXPECT_TRUE(values.resume);
+}
+
+TEST(Options, AbsentOnesKeepTheirDefaults) {
+  Values values;
+  EXPECT_TRUE(parse(values, {"run.yaml"}).run);
+  EXPECT_EQ(values.out, "runs/default");
+  EXPECT_EQ(values.steps, 5);
+  EXPECT_FALSE(values.resume);
+  EXPECT_TRUE(values.overrides.empty());
+}
+
+TEST(Options, HelpIsPrintedWhateverElseIsGiven) {
+  for (const char* flag : {"--help", "-h"}) {
+    Values values;
+    const Parsed parsed = parse(values, {flag});
+    EXPECT_FALSE(parsed.run);
+    EXPECT_EQ(parsed.exit_code, 0);
+    EXPECT_EQ(parsed.message,
+              "Train a model.\n\n"
+              "Usage: tessera train CONFIG [key=value ...] [options]\n\n"
+              "  CONFIG           the run's YAML file\n"
+              "  key=value ...    change keys of CONFIG\n\n"
+              "Options:\n"
+              "  --out FOLDER     folder of the run (default runs/default)\n"
+              "  --steps N        steps to take (default 5)\n"
+              "  --temperature X  of the sample (default 0.5)\n"
+              "  --input FILE     text to read, may be repeated\n"
+              "  --resume         go on from the newest checkpoint\n"
+              "  --help           print this\n\n"
+              "Example: tessera train a.yaml train.steps=3\n");
+  }
+}
+
+TEST(Options, UnknownFlagIsRefusedWithTheNearest) {
+  const std::string tail = " (tessera train --help lists what there is)\n";
+  EXPECT_EQ(refusal({"run.yaml", "--reusme"}),
+            "tessera train: unknown option '--reusme'; did you mean '--resume'?" + tail);
+  EXPECT_EQ(refusal({"--reusme"}),
+            "tessera train: unknown option '--reusme'; did you mean '--resume'?" + tail);
+  EXPECT_EQ(refusal({"run.yaml", "--ouput=x"}),
+            "tessera train: unknown option '--ouput'; did you mean '--out'?" + tail);
+  EXPECT_EQ(refusal({"run.yaml", "--zzzzzzzz"}), "tessera train: unknown option '--zzzzzzzz'" + tail);
+}
+
+TEST(Options, MissingAndWrongValuesAreRefused) {
+  EXPECT_TRUE(refusal({}).starts_with("tessera train: CONFIG is missing"));
+  EXPECT_TRUE(refusal({"a", "--steps", "ten"})
+                  .starts_with("tessera train: --steps: found 'ten', expected an integer"))
+      << refusal({"a", "--steps", "ten"});
+  EXPECT_TRUE(refusal({"a", "--temperature", "hot"})
+                  .starts_with("tessera train: --temperature: found 'hot', expected a number"));
+  EXPECT_TRUE(refusal({"a", "--out"}).starts_with("tessera train: --out")) << refusal({"a", "--out"});
+}
+
+TEST(Options, UnexpectedArgumentIsRefused) {
+  Options options("tessera plan", "Plan.");
+  std::string config;
+  options.positional("CONFIG", &config, "a file");
+  const char* arguments[] = {"plan", "a", "b"};
+  EXPECT_TRUE(options.parse(3, arguments).message.starts_with("tessera plan: unexpected argument 'b'"));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,82 @@
+#include "tessera/metrics/curve_svg.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <regex>
+
+#include "tessera/base/mapped_file.h"
+
+namespace tessera {
+namespace {
+
+std::vector<StepReport> falling_losses(std::int64_t steps) {
+  std::vector<StepReport> reports(static_cast<std::size_t>(steps));
+  for (std::int64_t i = 0; i < steps; ++i) {
+    StepReport& report = reports[static_cast<std::size_t>(i)];
+    const auto x = static_cast<double>(i + 1);
+    report.step = i + 1;
+    report.loss = 3 + 6 * std::exp(-x / 150) + 0.15 * std::sin(x * 12.9898) * std::cos(x * 78.233);
+    if ((i + 1) % 200 == 0) report.eval_loss = 3.1 + 6 * std::exp(-x / 150);
+  }
+  return reports;
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+// Every coordinate of every path lies on the picture.
+void expect_paths_inside(const std::string& svg) {
+  const std::regex point("[ML]([-0-9.a-z]+) ([-0-9.a-z]+)");
+  for (auto it = std::sregex_iterator(svg.begin(), svg.end(), point); it != std::sregex_iterator(); ++it) {
+    const double x = std::stod((*it)[1]), y = std::stod((*it)[2]);
+    EXPECT_TRUE(x >= 0 && x <= 960 && y >= 0 && y <= 540) << x << " " << y;
+  }
+}
+
+TEST(CurveSvg, DrawsTrainAndEvalWithAxesAndLegend) {
+  const std::string svg = curve_svg(loss_chart("llama & <co>", falling_losses(2000)));
+  EXPECT_TRUE(svg.starts_with("<svg xmlns="));
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  EXPECT_EQ(count(svg, "<path"), 3u);     // raw and smoothed train, eval
+  EXPECT_EQ(count(svg, "<circle"), 10u);  // one per evaluation
+  EXPECT_NE(svg.find("llama &amp; &lt;co&gt;"), std::string::npos);
+  EXPECT_NE(svg.find(">train  3.0"), std::string::npos);
+  EXPECT_NE(svg.find(">eval  3.1"), std::string::npos);
+  EXPECT_NE(svg.find(">2000</text>"), std::string::npos);
+  expect_paths_inside(svg);
+}
+
+TEST(CurveSvg, LongRunsStaySmall) {
+  const std::string svg = curve_svg(loss_chart("long", falling_losses(300'000)));
+  EXPECT_LT(svg.size(), 120'000u);
+  expect_paths_inside(svg);
+}
+
+TEST(CurveSvg, FewFlatOrBrokenPointsAreDrawnToo) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const std::vector<CurvePoint>& points : std::vector<std::vector<CurvePoint>>{
+           {}, {{1, 2}}, {{1, 2}, {2, 2}}, {{1, nan}}, {{1, 0}, {2, 0}, {3, nan}}}) {
+    for (const bool noisy : {false, true}) {
+      const std::string svg = curve_svg({"t", "step", "loss", {{"train", points, noisy}}});
+      EXPECT_EQ(svg.find("nan"), std::string::npos);
+      EXPECT_EQ(svg.find("inf"), std::string::npos);
+      expect_paths_inside(svg);
+    }
+  }
+}
+
+TEST(CurveSvg, IsWrittenWhole) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "curve_svg_test.svg";
+  const CurveChart chart = loss_chart("a", falling_losses(300));
+  write_curve_svg(path, chart);
+  EXPECT_EQ(read_file(path), curve_svg(chart));
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace tessera

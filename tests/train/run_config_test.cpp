@@ -1,0 +1,195 @@
+#include "tessera/train/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <vector>
+
+#include "tessera/base/atomic_file.h"
+#include "tessera/base/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kSmallLlama = R"(
+model:
+  type: llama
+  hidden_size: 64
+  layers: 2
+  heads: 4
+  kv_heads: 2
+  ffn_size: 172
+data:
+  prefix: data/bible
+train:
+  steps: 200
+  global_batch: 16
+  micro_batch: 4
+schedule:
+  warmup_steps: 20
+device: null
+)";
+
+class RunConfigTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / "run_config_test";
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  RunConfig load(const std::string& yaml, std::vector<std::string> overrides = {}) const {
+    write_file(folder_ / "run.yaml", yaml);
+    return load_run_config(folder_ / "run.yaml", overrides);
+  }
+
+  std::string refusal(const std::string& yaml, std::vector<std::string> overrides = {}) const {
+    try {
+      load(yaml, overrides);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  std::string refusal_of(std::vector<std::string> overrides) const { return refusal(kSmallLlama, overrides); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(RunConfigTest, LoadsAFileAndKeepsTheOtherDefaults) {
+  RunConfig expected;
+  expected.model.architecture.hidden_size = 64;
+  expected.model.architecture.layers = 2;
+  expected.model.architecture.attention.heads = 4;
+  expected.model.architecture.attention.kv_heads = 2;
+  expected.model.architecture.ffn_size = 172;
+  expected.data.prefix = "data/bible";
+  expected.train.steps = 200;
+  expected.train.global_batch = 16;
+  expected.train.micro_batch = 4;
+  expected.schedule.warmup_steps = 20;
+  expected.device = DeviceName::null;
+  EXPECT_EQ(load(kSmallLlama), expected);
+}
+
+TEST_F(RunConfigTest, OverridesComeAfterTheFile) {
+  const RunConfig config = load(kSmallLlama, {"train.steps=50", "precision=bf16", "optimizer.lr=1e-3",
+                                              "schedule.decay=linear", "recompute=selective", "device=cpu"});
+  EXPECT_EQ(config.train.steps, 50);
+  EXPECT_EQ(config.precision, PrecisionName::bf16);
+  EXPECT_EQ(config.optimizer.lr, 1e-3);
+  EXPECT_EQ(config.schedule.decay, DecayName::linear);
+  EXPECT_EQ(config.recompute, RecomputeName::selective);
+  EXPECT_EQ(config.device, DeviceName::cpu);
+}
+
+TEST_F(RunConfigTest, EffectiveConfigLoadsToTheSameConfig) {
+  const RunConfig config = load(
+      kSmallLlama, {"optimizer.lr=0.0007", "model.tie_embeddings=true", "train.out=runs/a: b", "threads=3"});
+  EXPECT_EQ(load(to_yaml(config)), config) << to_yaml(config);
+
+  RunConfig from_config_json;
+  from_config_json.model.config = "golden/llama";
+  EXPECT_EQ(load(to_yaml(from_config_json)), from_config_json);
+}
+
+TEST_F(RunConfigTest, MissingOrEmptyFileIsRefused) {
+  const std::string absent = (folder_ / "absent.yaml").string();
+  try {
+    load_run_config(absent, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "cannot open " + absent + ": No such file or directory");
+  }
+  const std::string file = (folder_ / "run.yaml").string();
+  EXPECT_EQ(refusal(""), file + ": found no keys, expected a YAML config");
+  EXPECT_TRUE(refusal("a: [").starts_with(file + ":1: not YAML: ")) << refusal("a: [");
+}
+
+TEST_F(RunConfigTest, MistypedKeysNameTheNearestOne) {
+  EXPECT_EQ(refusal_of({"train.micro_bach=2"}),
+            "unknown key 'train.micro_bach' (command line); did you mean 'train.micro_batch'?");
+  EXPECT_EQ(refusal_of({"lr=2"}), "unknown key 'lr' (command line); did you mean 'optimizer.lr'?");
+  EXPECT_EQ(refusal_of({"train.lr=2"}),
+            "unknown key 'train.lr' (command line); did you mean 'optimizer.lr'?");
+  EXPECT_EQ(refusal_of({"train.warmup_steps=2"}),
+            "unknown key 'train.warmup_steps' (command line); did you mean 'schedule.warmup_steps'?");
+  EXPECT_TRUE(refusal_of({"parallel.tp=2"}).starts_with("unknown key 'parallel.tp' (command line)"));
+  EXPECT_EQ(refusal_of({"precision=fp16"}), "precision: found 'fp16', expected fp32 | bf16 (command line)");
+}
+
+TEST_F(RunConfigTest, ModelComesFromAConfigOrFromKeysButNotBoth) {
+  EXPECT_EQ(refusal("train: {steps: 3}"),
+            "model.hidden_size: found 0, expected at least 1 (or give model.config)");
+  EXPECT_EQ(refusal("model: {config: golden/llama, rope_theta: 5e5}"),
+            "model.config and model.rope_theta are both given: expected the architecture from one of them");
+  EXPECT_EQ(refusal("model: {config: golden/llama, type: gpt2}"),
+            "model.config and model.type are both given: expected the architecture from one of them");
+  EXPECT_EQ(refusal("model: {config: golden/llama, init_std: 0.01}"), "accepted");
+}
+
+TEST_F(RunConfigTest, ConflictsNameBothKeys) {
+  EXPECT_EQ(refusal_of({"train.micro_batch=3"}),
+            "train.global_batch = 16 is not a multiple of train.micro_batch = 3");
+  EXPECT_EQ(refusal_of({"model.heads=5"}),
+            "model.hidden_size = 64 is not a multiple of model.heads = 5 (or give model.head_dim)");
+  EXPECT_EQ(refusal_of({"model.kv_heads=3"}), "model.heads = 4 is not a multiple of model.kv_heads = 3");
+  EXPECT_EQ(refusal_of({"model.max_positions=128"}),
+            "train.seq_len = 256 is beyond model.max_positions = 128");
+  EXPECT_EQ(refusal_of({"schedule.warmup_steps=201"}),
+            "schedule.warmup_steps = 201 is beyond train.steps = 200");
+  EXPECT_EQ(refusal_of({"schedule.decay_steps=10"}),
+            "schedule.warmup_steps = 20 is beyond schedule.decay_steps = 10");
+  EXPECT_EQ(refusal_of({"schedule.min_lr=0.1"}), "schedule.min_lr = 0.1 is above optimizer.lr = 0.0003");
+  EXPECT_EQ(refusal_of({"schedule.min_lr=0.0001", "schedule.decay=constant"}),
+            "schedule.min_lr = 0.0001 has no effect with schedule.decay = constant");
+  EXPECT_EQ(refusal_of({"data.valid_prefix=v", "data.valid_fraction=0.1"}),
+            "data.valid_prefix and data.valid_fraction are both given: expected one of them");
+}
+
+TEST_F(RunConfigTest, ModelTypesRefuseWhatTheyCannotHave) {
+  const std::vector<std::string> gpt2 = {"model.type=gpt2", "model.kv_heads=0", "model.activation=gelu_tanh"};
+  const auto gpt2_with = [&](const std::string& assignment) {
+    std::vector<std::string> overrides = gpt2;
+    overrides.push_back(assignment);
+    return refusal_of(overrides);
+  };
+  EXPECT_EQ(refusal_of(gpt2), "accepted");
+  EXPECT_EQ(gpt2_with("model.activation=silu"),
+            "model.activation = silu does not go with model.type = gpt2: expected gelu_tanh or gelu_erf");
+  EXPECT_EQ(gpt2_with("model.rope_theta=5"),
+            "model.rope_theta does not go with model.type = gpt2, which learns its positions");
+  EXPECT_EQ(gpt2_with("model.kv_heads=2"),
+            "model.kv_heads = 2 does not go with model.type = gpt2, which has as many as model.heads = 4");
+  EXPECT_EQ(
+      gpt2_with("model.head_dim=8"),
+      "model.head_dim = 8 does not go with model.type = gpt2: expected model.hidden_size / model.heads");
+  EXPECT_EQ(refusal_of({"model.activation=gelu_erf"}),
+            "model.activation is not silu, the activation of model.type = llama and qwen2");
+  EXPECT_EQ(refusal_of({"model.head_dim=7"}),
+            "model.head_dim = 7 (or model.hidden_size / model.heads) is odd: rotary angles need pairs");
+}
+
+TEST_F(RunConfigTest, ResolvesWhatComesFromElsewhere) {
+  const RunConfig config = load(kSmallLlama, {"model.type=qwen2", "model.kv_heads=0"});
+  const ArchitectureKeys model = resolved_architecture(config, 512);
+  EXPECT_EQ(model.attention.kv_heads, 4);
+  EXPECT_EQ(model.attention.head_dim, 16);
+  EXPECT_TRUE(model.attention.qkv_bias);
+  EXPECT_EQ(model.vocab_size, 512);
+  EXPECT_EQ(model.max_positions, 256);
+  EXPECT_THROW(resolved_architecture(config, 0), Error);
+  EXPECT_THROW(resolved_architecture(load(kSmallLlama, {"model.vocab_size=500"}), 512), Error);
+}
+
+TEST_F(RunConfigTest, HelpNamesEveryKey) {
+  const std::string text = describe_run_config();
+  for (const char* key :
+       {"model.config", "model.qkv_bias", "data.valid_fraction", "train.keep_last", "optimizer.decay_1d",
+        "schedule.min_lr", "precision", "device", "threads", "recompute"})
+    EXPECT_NE(text.find(std::string("  ") + key + " "), std::string::npos) << key;
+}
+
+}  // namespace
+}  // namespace tessera
