@@ -1,8 +1,9 @@
 // build_corpus: text or JSON lines in, PREFIX.bin and PREFIX.idx (indexed_dataset.h) out, on all cores.
 //
 // Used by `tessera data`. Documents keep their order and the output is the same bytes for every number of
-// threads and every chunk size. Memory is bounded by threads x (chunk or longest document of a JSON,
-// paragraph or line corpus): a large file is mapped, and encoded in chunks even when it is one document.
+// threads and every chunk size. A large file is encoded in chunks even when it is one document, so what is
+// allocated is bounded by threads x (chunk, or the longest document of a JSON, paragraph or line corpus);
+// the input is mapped, and the kernel takes its pages back when it wants them.
 // The text library is not needed here: the tokenizer comes in as a function.
 #pragma once
 

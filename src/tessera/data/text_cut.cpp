@@ -8,8 +8,8 @@
 // 2. The part on the left, alone, splits the same. A match that ends before the cut has decided on
 //    characters left of it: the run of whitespace under the look-ahead (?!\S) is followed by something on
 //    the left, since the left part ends in x. The match that ends at the cut stops there because _ is in
-//    none of the classes that hold x; the end of the text stops it as well. No alternative is longer than
-//    one that matches: a contraction has no space in it.
+//    none of the classes that hold x; the end of the text stops it as well. The contractions hold no
+//    space, so none of them reaches over the cut.
 // 3. The part on the right, alone, splits the same: matching begins at the cut in both cases and the
 //    pattern does not look behind.
 //
