@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
-#include <regex>
 
 #include "tessera/base/mapped_file.h"
 
@@ -31,10 +31,14 @@ std::size_t count(const std::string& text, const std::string& word) {
 
 // Every coordinate of every path lies on the picture.
 void expect_paths_inside(const std::string& svg) {
-  const std::regex point("[ML]([-0-9.a-z]+) ([-0-9.a-z]+)");
-  for (auto it = std::sregex_iterator(svg.begin(), svg.end(), point); it != std::sregex_iterator(); ++it) {
-    const double x = std::stod((*it)[1]), y = std::stod((*it)[2]);
-    EXPECT_TRUE(x >= 0 && x <= 960 && y >= 0 && y <= 540) << x << " " << y;
+  for (std::size_t start = svg.find(" d=\""); start != std::string::npos;
+       start = svg.find(" d=\"", start + 1)) {
+    const std::size_t end = svg.find('"', start + 4);
+    for (std::size_t at = start + 4; at < end; at = svg.find_first_of("ML\"", at + 1)) {
+      double x = -1, y = -1;
+      ASSERT_EQ(std::sscanf(svg.substr(at + 1, 40).c_str(), "%lf %lf", &x, &y), 2);
+      EXPECT_TRUE(x >= 0 && x <= 960 && y >= 0 && y <= 540) << x << " " << y;
+    }
   }
 }
 
@@ -45,9 +49,10 @@ TEST(CurveSvg, DrawsTrainAndEvalWithAxesAndLegend) {
   EXPECT_EQ(count(svg, "<path"), 3u);     // raw and smoothed train, eval
   EXPECT_EQ(count(svg, "<circle"), 10u);  // one per evaluation
   EXPECT_NE(svg.find("llama &amp; &lt;co&gt;"), std::string::npos);
-  EXPECT_NE(svg.find(">train  3.0"), std::string::npos);
-  EXPECT_NE(svg.find(">eval  3.1"), std::string::npos);
+  EXPECT_NE(svg.find(">train 3.0"), std::string::npos);
+  EXPECT_NE(svg.find(">eval 3.1"), std::string::npos);
   EXPECT_NE(svg.find(">2000</text>"), std::string::npos);
+  EXPECT_EQ(svg.find(">-0"), std::string::npos);
   expect_paths_inside(svg);
 }
 

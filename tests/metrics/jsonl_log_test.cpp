@@ -1,7 +1,9 @@
 #include "tessera/metrics/jsonl_log.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "tessera/base/error.h"
@@ -84,9 +86,29 @@ TEST_F(JsonlLogTest, ForeignLinesAreRefusedWithTheirNumber) {
   EXPECT_EQ(read_file(path_), before);
 }
 
-TEST_F(JsonlLogTest, MissingFileHasNoLinesAndAFullDiskIsNamed) {
+TEST_F(JsonlLogTest, MissingFileHasNoLines) {
   EXPECT_TRUE(read_jsonl_log(folder_ / "absent.jsonl").empty());
   EXPECT_THROW(JsonlLog(folder_ / "absent" / "metrics.jsonl", 0), Error);
+}
+
+TEST_F(JsonlLogTest, FailedWriteNamesTheFile) {
+  JsonlLog log(path_, 0);
+  log.append({});
+  // A limit on file sizes stands in for the full disk.
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit full{std::filesystem::file_size(path_), before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  std::string message;
+  try {
+    log.append({});
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(message, "cannot write " + path_.string() + ": File too large");
 }
 
 }  // namespace

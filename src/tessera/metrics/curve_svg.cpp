@@ -44,10 +44,10 @@ Points thinned(const Points& points) {
   return kept;
 }
 
-// Mean over a window of a fortieth of the points. It is centred, so a falling curve is not drawn late;
+// Mean over a window of a twentieth of the points. It is centred, so a falling curve is not drawn late;
 // at the start, where losses fall fastest, it narrows to both sides alike; at the end it reaches back only.
 Points smoothed(const Points& points) {
-  const std::size_t half = points.size() / 80;
+  const std::size_t half = (points.size() + 20) / 40;
   std::vector<double> sums(points.size() + 1, 0.0);
   for (std::size_t i = 0; i < points.size(); ++i) sums[i + 1] = sums[i] + points[i].y;
   Points means(points.size());
@@ -65,7 +65,8 @@ struct Axis {
   double low = 0, high = 1, step = 0.2;
   std::vector<double> ticks() const {
     std::vector<double> at;
-    for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k) at.push_back(k * step);
+    const double first = std::ceil(low / step - 1e-9);
+    for (double k = first; k * step <= high + step * 1e-9; ++k) at.push_back(k * step + 0.0);  // no "-0"
     return at;
   }
 };
@@ -107,7 +108,10 @@ Frame frame_of(const std::vector<CurveSeries>& series) {
       std::minmax_element(all.begin(), all.end(), [](auto& a, auto& b) { return a.x < b.x; });
   const auto [low, high] =
       std::minmax_element(all.begin(), all.end(), [](auto& a, auto& b) { return a.y < b.y; });
-  return {nice_axis(left->x, right->x, 8), snapped(nice_axis(low->y, high->y, 6))};
+  Frame frame{nice_axis(left->x, right->x, 8), snapped(nice_axis(low->y, high->y, 6))};
+  // Steps count from 1, but an axis that begins at 0 reads better.
+  if (frame.x.low > 0 && frame.x.low < frame.x.step) frame.x.low = 0;
+  return frame;
 }
 
 std::string escaped(std::string_view text) {
@@ -153,10 +157,10 @@ std::string grid(const Frame& frame, const CurveChart& chart) {
   }
   svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"#9aa1b1\"/>\n", kLeft,
                      kWidth - kRight, bottom, bottom);
-  svg += text_at((kLeft + kWidth - kRight) / 2, kHeight - 20, "text-anchor=\"middle\"", chart.x_label);
+  svg += text_at((kLeft + kWidth - kRight) / 2, kHeight - 22, "text-anchor=\"middle\"", chart.x_label);
   svg += text_at(
       0, 0,
-      fmt::format("text-anchor=\"middle\" transform=\"translate(26 {}) rotate(-90)\"", (kTop + bottom) / 2),
+      fmt::format("text-anchor=\"middle\" transform=\"translate(32 {}) rotate(-90)\"", (kTop + bottom) / 2),
       chart.y_label);
   return svg;
 }
@@ -196,9 +200,9 @@ std::string legend(const std::vector<CurveSeries>& series) {
   for (std::size_t i = series.size(); i-- > 0;) {
     const Points last = series[i].noisy ? smoothed(series[i].points) : series[i].points;
     const std::string text =
-        last.empty() ? series[i].name : fmt::format("{}  {:.4g}", series[i].name, last.back().y);
+        last.empty() ? series[i].name : fmt::format("{} {:.3f}", series[i].name, last.back().y);
     svg += text_at(right, 44, "text-anchor=\"end\" fill=\"#31384a\"", text);
-    const double start = right - 7.3 * static_cast<double>(text.size()) - 34;  // by the font's mean width
+    const double start = right - 6.6 * static_cast<double>(text.size()) - 34;  // by the font's mean width
     svg += fmt::format(
         "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"39.5\" y2=\"39.5\" stroke=\"{}\" "
         "stroke-width=\"3\" stroke-linecap=\"round\"/>\n",

@@ -14,6 +14,8 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
+constexpr const char* kText = "text";  // what a key of any text allows
+
 std::string printed(std::int64_t value) {
   return fmt::format("{}", value);
 }
@@ -176,7 +178,7 @@ void ConfigSchema::boolean(std::string path, bool* field, std::string descriptio
 }
 
 void ConfigSchema::text(std::string path, std::string* field, std::string description) {
-  add(scalar_key(std::move(path), field, std::move(description), "text", AnyValue{}));
+  add(scalar_key(std::move(path), field, std::move(description), kText, AnyValue{}));
 }
 
 void ConfigSchema::list(std::string path, std::vector<std::int64_t>* field, std::string description,
@@ -229,8 +231,9 @@ std::string describe(const ConfigSchema& schema) {
     const std::string its_section = key.path.substr(0, key.path.find('.') + 1);
     if (!text.empty() && its_section != section) text += "\n";
     section = its_section;
-    text += fmt::format("  {:<{}}  {:<{}}  {} ({})\n", key.path, path_width, value_text(key.default_value),
-                        default_width, key.description, key.allowed);
+    text += fmt::format("  {:<{}}  {:<{}}  {}", key.path, path_width, value_text(key.default_value),
+                        default_width, key.description);
+    text += key.allowed == kText ? "\n" : fmt::format(" ({})\n", key.allowed);
   }
   return text;
 }

@@ -27,7 +27,8 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
   s.number("model.norm_eps", &model.norm_eps, "epsilon of the norms", kPositive);
   s.number("model.rope_theta", &attention.rope_theta, "base of the rotary angles", kPositive);
   s.boolean("model.tie_embeddings", &model.tie_embeddings, "share the embedding with the output head");
-  s.choice("model.activation", &model.activation, "of the MLP", {"silu", "gelu_tanh", "gelu_erf"});
+  s.choice("model.activation", &model.activation, "nonlinearity of the MLP",
+           {"silu", "gelu_tanh", "gelu_erf"});
   s.boolean("model.qkv_bias", &attention.qkv_bias, "biases on the query, key and value projections");
 }
 
@@ -51,7 +52,7 @@ void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.seq_len", &train.seq_len, "tokens per sequence", {.min = 1});
   s.integer("train.global_batch", &train.global_batch, "sequences per step", {.min = 1});
   s.integer("train.micro_batch", &train.micro_batch, "sequences per forward and backward", {.min = 1});
-  s.integer("train.seed", &train.seed, "of weights and data order", {.min = 0});
+  s.integer("train.seed", &train.seed, "seed of weights and data order", {.min = 0});
   s.integer("train.eval_every", &train.eval_every, "steps between evaluations; 0: never", {.min = 0});
   s.integer("train.eval_batches", &train.eval_batches, "batches per evaluation", {.min = 1});
   s.integer("train.save_every", &train.save_every, "steps between checkpoints; 0: only the last", {.min = 0});
