@@ -155,7 +155,10 @@ TEST(ConfigSchema, AnythingButAMapOfKeysIsRefused) {
   EXPECT_EQ(refusal("? [a, b]\n: 3\n"), "run.yaml:1: found a list as a key, expected a name");
   EXPECT_EQ(refusal(""), "run.yaml: found no keys, expected a YAML config");
   EXPECT_EQ(refusal("# a comment only\n"), "run.yaml: found no keys, expected a YAML config");
-  EXPECT_EQ(refusal("shape: line\n---\nshape: line\n"), "run.yaml:3: found a second document, expected one");
+  const std::string second = " found a second document or wrong indentation, expected one map of keys";
+  EXPECT_EQ(refusal("shape: line\n---\nshape: line\n"), "run.yaml:2:" + second);
+  EXPECT_EQ(refusal("  shape: line\n,train: {steps: 3}\n"), "run.yaml:2:" + second);
+  EXPECT_EQ(refusal("  shape: line\ntrain: {steps: 3}\n"), "run.yaml:2:" + second);
 }
 
 TEST(ConfigSchema, TextThatIsNotYamlIsRefusedWithItsLine) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
-#include "tessera/base/error.h"
 #include "tessera/train/nearest_name.h"
 
 namespace tessera {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tessera/text/pretokenize.h"
 
@@ -16,6 +17,11 @@ std::size_t set_of(const std::array<std::uint64_t, 4>& key) {
                        key[2] * 0x165667b19e3779f9u ^ key[3] * 0xd6e8feb86659fd93u;
   hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
   return hash >> (64 - kSetBits);
+}
+
+// All four words at once: operator== of arrays calls memcmp, which takes longer than the rest of a look-up.
+bool same(const std::array<std::uint64_t, 4>& a, const std::array<std::uint64_t, 4>& b) {
+  return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0;
 }
 
 }  // namespace
@@ -56,21 +62,23 @@ BpeEncoder::WordKey BpeEncoder::make_key(std::string_view text, std::size_t at, 
   return key;
 }
 
+void BpeEncoder::remember_word(const WordKey& key, std::string_view word, Entry& entry,
+                               std::vector<std::int32_t>& append_to) {
+  const std::size_t first = append_to.size();
+  tokenizer_.encode_piece(word, append_to);
+  const std::size_t num_ids = append_to.size() - first;
+  if (num_ids > kMaxWordIds) return;
+  entry.key = key;
+  entry.num_ids = static_cast<std::int32_t>(num_ids);
+  std::copy(append_to.begin() + static_cast<std::ptrdiff_t>(first), append_to.end(), entry.ids.begin());
+}
+
 void BpeEncoder::encode_word(const WordKey& key, std::string_view word,
                              std::vector<std::int32_t>& append_to) {
   Entry* entry = &entries_[2 * set_of(key)];
-  if (entry->key != key) {
+  if (!same(entry->key, key)) {
     std::swap(entry[0], entry[1]);
-    if (entry->key != key) {
-      const std::size_t first = append_to.size();
-      tokenizer_.encode_piece(word, append_to);
-      const std::size_t num_ids = append_to.size() - first;
-      if (num_ids > kMaxWordIds) return;
-      entry->key = key;
-      entry->num_ids = static_cast<std::int32_t>(num_ids);
-      std::copy(append_to.begin() + static_cast<std::ptrdiff_t>(first), append_to.end(), entry->ids.begin());
-      return;
-    }
+    if (!same(entry->key, key)) return remember_word(key, word, *entry, append_to);
   }
   append_to.push_back(entry->ids[0]);
   for (std::int32_t i = 1; i < entry->num_ids; ++i)

@@ -34,6 +34,8 @@ class BpeEncoder {
 
   static WordKey make_key(std::string_view text, std::size_t at, std::size_t num_bytes);
   void encode_word(const WordKey& key, std::string_view word, std::vector<std::int32_t>& append_to);
+  void remember_word(const WordKey& key, std::string_view word, Entry& entry,
+                     std::vector<std::int32_t>& append_to);
 
   const BpeTokenizer& tokenizer_;
   std::vector<Entry> entries_;  // sets of two, the fresher first; a newcomer drops the other

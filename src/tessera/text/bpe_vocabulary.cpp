@@ -84,6 +84,7 @@ std::vector<BpeMerge> read_merges(const std::filesystem::path& path, const IdsBy
   TS_CHECK(!text.empty(), "{}: the file is empty, expected merges, one per line", path.string());
   std::vector<BpeMerge> merges;
   std::unordered_map<std::uint64_t, int> line_of_pair;
+  line_of_pair.reserve(ids.size());
   std::string_view rest = text;
   for (int line_number = 1; !rest.empty(); ++line_number) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -148,6 +149,7 @@ bool looks_special(std::string_view token) {
 BpeVocabulary load_bpe_vocabulary(const std::filesystem::path& folder) {
   const std::vector<std::string> spellings = read_spellings(folder / "vocab.json");
   IdsBySpelling ids;
+  ids.reserve(spellings.size());
   for (std::size_t id = 0; id < spellings.size(); ++id)
     ids.emplace(spellings[id], static_cast<std::int32_t>(id));
   BpeVocabulary vocabulary;

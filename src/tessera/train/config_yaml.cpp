@@ -1,10 +1,12 @@
 #include "tessera/train/config_yaml.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "tessera/base/error.h"
@@ -120,9 +122,43 @@ class YamlReader {
   std::set<std::string> seen_;
 };
 
-std::vector<YAML::Node> parse_documents(const std::string& text, const std::string& file) {
+// Refuses a second document in the text: another config, or keys indented less than those before them.
+//
+// YAML::Load would drop it without a word, and YAML::LoadAll does not end on texts such as
+// " a: 1\n,b: 2": it finds empty documents without limit at the comma.
+class SingleDocument : public YAML::EventHandler {
+ public:
+  explicit SingleDocument(const std::string& file) : file_(file) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    TS_CHECK(num_documents_++ == 0,
+             "{}:{}: found a second document or wrong indentation, expected one map of keys", file_,
+             mark.line + 1);
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+
+ private:
+  const std::string& file_;
+  int num_documents_ = 0;
+};
+
+YAML::Node parse_document(const std::string& text, const std::string& file) {
   try {
-    return YAML::LoadAll(text);
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    SingleDocument events(file);
+    while (parser.HandleNextDocument(events)) {
+    }
+    return YAML::Load(text);
   } catch (const YAML::Exception& error) {
     fail("{}:{}: not YAML: {}", file, error.mark.line + 1, error.msg);
   }
@@ -132,12 +168,8 @@ std::vector<YAML::Node> parse_documents(const std::string& text, const std::stri
 
 void load_yaml(const ConfigSchema& schema, std::string_view text, const std::string& file) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a Windows editor's byte order mark
-  const std::vector<YAML::Node> documents = parse_documents(std::string(text), file);
-  TS_CHECK(!documents.empty() && !documents.front().IsNull(), "{}: found no keys, expected a YAML config",
-           file);
-  TS_CHECK(documents.size() == 1, "{}:{}: found a second document, expected one", file,
-           documents[1].Mark().line + 1);
-  const YAML::Node& root = documents.front();
+  const YAML::Node root = parse_document(std::string(text), file);
+  TS_CHECK(!root.IsNull(), "{}: found no keys, expected a YAML config", file);
   TS_CHECK(root.IsMap(), "{}:{}: found {}, expected a map of keys: {}", file, root.Mark().line + 1,
            found_node(root), joined(names_below(schema, ""), ", "));
   YamlReader(schema, text, file).read_map(root, "");

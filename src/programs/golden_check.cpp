@@ -1,0 +1,40 @@
+// golden_check DIR [key=value ...]: compares this build with references made by another system.
+#include <cstdio>
+#include <exception>
+
+#include "tessera/cli/options.h"
+#include "tessera/train/golden_check.h"
+
+namespace {
+
+int run(int argc, char** argv) {
+  std::string folder;
+  std::vector<std::string> overrides;
+  tessera::Options options("golden_check", "Compare logits, losses, gradients and a short training with references.");
+  options.positional("DIR", &folder, "config.json, {model,batches,reference}.safetensors and training.json");
+  options.rest("key=value", &overrides, "the keys of `tessera train`: precision=bf16, recompute=selective, ...");
+  if (const tessera::Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
+
+  tessera::RunConfig config;
+  config.train.micro_batch = 0;  // the folder's whole batch, unless a key says otherwise
+  apply_overrides(config, overrides);
+  int failed = 0;
+  for (const tessera::GoldenLine& line : run_golden_check(folder, config)) {
+    std::printf("%-6s %-60s error %.3e  bound %.1e\n", line.passed() ? "ok" : "FAILED", line.quantity.c_str(),
+                line.error, line.bound);
+    failed += !line.passed();
+  }
+  std::printf(failed == 0 ? "%s: all within bounds\n" : "%s: %d quantities out of bounds\n", folder.c_str(), failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "golden_check: %s\n", e.what());
+    return 1;
+  }
+}

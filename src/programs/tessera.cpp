@@ -1,0 +1,51 @@
+// The program: finds the command, prints what it throws.
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "tessera/cli/commands.h"
+
+namespace {
+
+struct Command {
+  std::string_view name;
+  int (*run)(int argc, const char* const* argv);
+  std::string_view summary;
+};
+
+constexpr Command kCommands[] = {
+    {"train", tessera::train_command, "train a model as a YAML file says"},
+    {"plan", tessera::plan_command, "print a step's memory and work before it runs"},
+    {"data", tessera::data_command, "train a tokenizer, turn text into tokens"},
+    {"eval", tessera::eval_command, "loss and perplexity of a model"},
+    {"generate", tessera::generate_command, "continue a text with a model"},
+    {"convert", tessera::convert_command, "Hugging Face in and out"},
+};
+
+void print_help(std::FILE* to) {
+  std::fputs("tessera COMMAND ...\n  Pretrains transformers.\n\nCommands (each with --help):\n", to);
+  for (const Command& c : kCommands) std::fprintf(to, "  %-10s%s\n", c.name.data(), c.summary.data());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "--help";
+  if (name == "--help" || name == "-h") {
+    print_help(stdout);
+    return 0;
+  }
+  for (const Command& command : kCommands) {
+    if (command.name != name) continue;
+    try {
+      return command.run(argc - 1, argv + 1);
+    } catch (const std::exception& e) {
+      std::fflush(stdout);
+      std::fprintf(stderr, "tessera %s: %s\n", argv[1], e.what());
+      return 1;
+    }
+  }
+  std::fprintf(stderr, "tessera: unknown command '%s'\n", argv[1]);
+  print_help(stderr);
+  return 2;
+}

@@ -1,0 +1,40 @@
+#include "tessera/backend/cpu/element.h"
+#include "tessera/backend/cpu/loop_blocks.h"
+
+namespace tessera::cpu {
+
+// x[B, T, D] + table[P, D]
+void add_positions(const KernelCall& call, Context& context) {
+  const Shape& shape = call.outputs[0].shape;
+  const std::int64_t seq_len = shape[1], width = shape[2];
+  for_dtype(call.inputs[0].dtype, [&]<class T>(T) {
+    const T *x = call.inputs[0].as<T>().data(), *table = call.inputs[1].as<T>().data();
+    T* y = call.outputs[0].as<T>().data();
+    for_each_row(context.pool, shape.num_rows(), width, [&](std::int64_t row) {
+      const T* position = table + row % seq_len * width;
+#pragma omp simd
+      for (std::int64_t c = 0; c < width; ++c) {
+        put(y[row * width + c], widen(x[row * width + c]) + widen(position[c]));
+      }
+    });
+  });
+}
+
+// accumulator[P, D] gains the sum of dy[B, T, D] over the batch, sequences in order.
+void add_positions_grad(const KernelCall& call, Context& context) {
+  const Shape& shape = call.inputs[1].shape;
+  const std::int64_t batch = shape[0], seq_len = shape[1], width = shape[2];
+  for_dtype(call.inputs[1].dtype, [&]<class T>(T) {
+    const T* dy = call.inputs[1].as<T>().data();
+    Accumulate<T>* acc = call.outputs[0].as<Accumulate<T>>().data();
+    for_each_row(context.pool, seq_len, batch * width, [&](std::int64_t t) {
+      for (std::int64_t b = 0; b < batch; ++b) {
+        const T* row = dy + (b * seq_len + t) * width;
+#pragma omp simd
+        for (std::int64_t c = 0; c < width; ++c) acc[t * width + c] += widen(row[c]);
+      }
+    });
+  });
+}
+
+}  // namespace tessera::cpu

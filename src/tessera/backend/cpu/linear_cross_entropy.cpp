@@ -1,0 +1,117 @@
+// The output projection and its loss, a chunk of rows at a time: the logits of a chunk are made, turned
+// into their own gradient in place, and used up before the next chunk's take their place.
+#include <algorithm>
+
+#include "tessera/backend/cpu/cross_entropy_rows.h"
+#include "tessera/backend/cpu/gemm.h"
+#include "tessera/backend/cpu/kernel_workspace.h"
+#include "tessera/backend/cpu/loop_blocks.h"
+#include "tessera/ops/cross_entropy.h"
+
+namespace tessera::cpu {
+namespace {
+
+// The shapes both kernels work with.
+struct Head {
+  std::int64_t rows, width, vocab, chunk;
+};
+
+Head head_of(const Shape& x, const Shape& weight, const Attrs& attrs) {
+  return {x.num_rows(), weight[1], weight[0], attrs.as<LinearCrossEntropyAttrs>().chunk_rows};
+}
+
+// Rows [first, first + count) of x times the weight, into the chunk at the front of the workspace.
+template <class T>
+std::span<Accumulate<T>> chunk_logits(const KernelCall& call, Context& context, const Head& head, std::int64_t first,
+                                      std::int64_t count, std::span<std::byte> scratch) {
+  const auto logits = workspace_as<Accumulate<T>>(call, head.chunk * head.vocab);
+  gemm(context.pool,
+       Gemm<T, T, Accumulate<T>>{.shape = {count, head.vocab, head.width},
+                                 .a = {call.inputs[0].as<T>().data() + first * head.width, head.width, false},
+                                 .b = {call.inputs[1].as<T>().data(), head.width, true},
+                                 .c = {logits.data(), head.vocab, false}},
+       scratch);
+  return logits;
+}
+
+std::int64_t chunk_bytes(const Head& head, DType dtype) { return head.chunk * head.vocab * dtype_bytes(dtype); }
+
+template <class T>
+std::span<std::byte> scratch_behind_chunk(const KernelCall& call, const Head& head) {
+  return call.workspace.subspan(static_cast<std::size_t>(chunk_bytes(head, dtype_of<Accumulate<T>>)));
+}
+
+}  // namespace
+
+void linear_cross_entropy(const KernelCall& call, Context& context) {
+  const Head head = head_of(call.inputs[0].shape, call.inputs[1].shape, *call.attrs);
+  const auto targets = call.inputs[2].as<std::int32_t>();
+  for_dtype(call.inputs[0].dtype, [&]<class T>(T) {
+    using A = Accumulate<T>;
+    double loss = 0;
+    for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
+      const std::int64_t count = std::min(head.chunk, head.rows - first);
+      const auto logits = chunk_logits<T>(call, context, head, first, count, scratch_behind_chunk<T>(call, head));
+      loss += sum_over_blocks(context.pool, count, 1, [&](std::int64_t begin, std::int64_t end) {
+        double sum = 0;
+        for (std::int64_t r = begin; r < end; ++r) {
+          const auto row = logits.subspan(static_cast<std::size_t>(r * head.vocab), static_cast<std::size_t>(head.vocab));
+          sum += cross_entropy_row<A>(row, targets[static_cast<std::size_t>(first + r)]);
+        }
+        return sum;
+      });
+    }
+    const A scale = call.inputs[3].as<A>()[0];
+    call.outputs[0].as<A>()[0] = static_cast<A>(loss) * scale;
+  });
+}
+
+void linear_cross_entropy_grad(const KernelCall& call, Context& context) {
+  const Head head = head_of(call.inputs[0].shape, call.inputs[1].shape, *call.attrs);
+  const auto targets = call.inputs[2].as<std::int32_t>();
+  for_dtype(call.inputs[0].dtype, [&]<class T>(T) {
+    using A = Accumulate<T>;
+    const A scale = call.inputs[3].as<A>()[0];
+    const std::span<std::byte> scratch = scratch_behind_chunk<T>(call, head);
+    double loss = 0;
+    for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
+      const std::int64_t count = std::min(head.chunk, head.rows - first);
+      const auto logits = chunk_logits<T>(call, context, head, first, count, scratch);
+      loss += sum_over_blocks(context.pool, count, 1, [&](std::int64_t begin, std::int64_t end) {
+        double sum = 0;
+        for (std::int64_t r = begin; r < end; ++r) {
+          const auto row = logits.subspan(static_cast<std::size_t>(r * head.vocab), static_cast<std::size_t>(head.vocab));
+          sum += cross_entropy_row_grad<A>(row, targets[static_cast<std::size_t>(first + r)], scale, row);
+        }
+        return sum;
+      });
+      gemm(context.pool,
+           Gemm<A, T, T>{.shape = {count, head.width, head.vocab},
+                         .a = {logits.data(), head.vocab, false},
+                         .b = {call.inputs[1].as<T>().data(), head.width, false},
+                         .c = {call.outputs[1].as<T>().data() + first * head.width, head.width, false}},
+           scratch);
+      gemm(context.pool,
+           Gemm<A, T, A>{.shape = {head.vocab, head.width, count},
+                         .a = {logits.data(), head.vocab, true},
+                         .b = {call.inputs[0].as<T>().data() + first * head.width, head.width, false},
+                         .c = {call.outputs[2].as<A>().data(), head.width, false},
+                         .beta = 1},
+           scratch);
+    }
+    call.outputs[0].as<A>()[0] = static_cast<A>(loss) * scale;
+  });
+}
+
+std::int64_t linear_cross_entropy_workspace_bytes(const Graph& graph, const Node& node, int num_threads) {
+  const ValueType& x = graph.type(node.inputs[0]);
+  const Head head = head_of(x.shape, graph.type(node.inputs[1]).shape, node.attrs);
+  const DType wide = accumulate_dtype(x.dtype);
+  const std::int64_t products = std::max(
+      {gemm_workspace_bytes({head.chunk, head.vocab, head.width}, wide, num_threads),
+       gemm_workspace_bytes({head.chunk, head.width, head.vocab}, x.dtype, num_threads),
+       gemm_workspace_bytes({head.vocab, head.width, head.chunk}, wide, num_threads)});
+  return chunk_bytes(head, wide) + products;
+}
+
+}  // namespace tessera::cpu

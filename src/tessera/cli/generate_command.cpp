@@ -1,0 +1,59 @@
+#include "tessera/cli/commands.h"
+#include "tessera/cli/options.h"
+#include "tessera/text/bpe_tokenizer.h"
+#include "tessera/train/from_config.h"
+#include "tessera/train/generate.h"
+#include "tessera/train/saved_model.h"
+
+namespace tessera {
+
+int generate_command(int argc, const char* const* argv) {
+  std::string path, prompt, tokenizer_folder;
+  std::int64_t num_tokens = 100, seed = 1;
+  SamplingOptions sampling;
+  std::vector<std::string> overrides;
+  Options options("tessera generate", "Continue a text with a trained model.");
+  options.positional("MODEL", &path, "a run's folder, a checkpoint or a Hugging Face folder");
+  options.option("--prompt TEXT", &prompt, "how the text begins (default: the end-of-text token)");
+  options.option("--tokens N", &num_tokens, "how many tokens to add");
+  options.option("--temperature X", &sampling.temperature, "0: always the most likely token");
+  options.option("--top-k N", &sampling.top_k, "choose among the N most likely; 0: all");
+  options.option("--seed N", &seed, "the same seed gives the same text");
+  options.option("--tokenizer FOLDER", &tokenizer_folder, "vocab.json and merges.txt (default: the run's)");
+  options.rest("key=value", &overrides, "change keys such as threads=1");
+  options.footer("Example: tessera generate runs/quickstart --prompt 'In the beginning'");
+  if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
+  TS_CHECK(num_tokens >= 1, "--tokens: found {}, expected at least 1", num_tokens);
+  sampling.seed = static_cast<std::uint64_t>(seed);
+
+  const SavedModel saved = open_saved_model(path);
+  RunConfig config = saved.run.value_or(RunConfig{});
+  apply_overrides(config, overrides);
+  if (tokenizer_folder.empty()) tokenizer_folder = saved.tokenizer;
+  TS_CHECK(!tokenizer_folder.empty(), "{} names no tokenizer: pass --tokenizer FOLDER", path);
+  const BpeTokenizer tokenizer = BpeTokenizer::load(tokenizer_folder);
+  TS_CHECK(tokenizer.vocab_size() <= saved.model->vocab_size(), "{} has {} tokens, but the model only {}",
+           tokenizer_folder, tokenizer.vocab_size(), saved.model->vocab_size());
+  const std::optional<std::int32_t> end = tokenizer.id_of("<|endoftext|>");
+  std::vector<std::int32_t> ids = tokenizer.encode(prompt);
+  if (ids.empty()) {
+    TS_CHECK(end.has_value(), "{} has no <|endoftext|> to start from: pass --prompt TEXT", tokenizer_folder);
+    ids.push_back(*end);
+  }
+
+  const std::unique_ptr<Device> device = make_device(config);
+  const WeightHolder weights = load_weights(saved, *device);
+  Generator generator(*saved.model, DType::f32, *device, *weights.executor);
+  std::fputs(prompt.c_str(), stdout);
+  generator.extend(ids, num_tokens, sampling, [&](std::int32_t id) {
+    if (end && id == *end) return false;
+    // A model may have more rows than the tokenizer has tokens (a padded vocabulary).
+    if (id < tokenizer.vocab_size()) std::fputs(tokenizer.decode(std::span(&id, 1)).c_str(), stdout);
+    std::fflush(stdout);
+    return true;
+  });
+  std::fputs("\n", stdout);
+  return 0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,25 @@
+#include "tessera/cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace tessera {
+
+bool is_terminal(std::FILE* file) { return ::isatty(::fileno(file)) != 0; }
+
+int terminal_width(std::FILE* file) {
+  winsize size{};
+  const bool known = ::ioctl(::fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+ProgressOptions progress_options(std::string label, std::int64_t total) {
+  ProgressOptions options;
+  options.label = std::move(label);
+  options.total = total;
+  options.terminal = is_terminal(stderr);
+  options.width = terminal_width(stderr);
+  return options;
+}
+
+}  // namespace tessera

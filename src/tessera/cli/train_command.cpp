@@ -1,0 +1,67 @@
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <limits>
+
+#include "tessera/cli/commands.h"
+#include "tessera/cli/options.h"
+#include "tessera/cli/terminal.h"
+#include "tessera/train/trainer.h"
+
+namespace tessera {
+namespace {
+
+std::atomic<int> g_interrupts{0};  // a signal handler can reach nothing else
+
+// The first Ctrl-C asks for the end of the step; the second ends at once.
+void on_interrupt(int signal) {
+  if (g_interrupts.fetch_add(1) > 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+}  // namespace
+
+int train_command(int argc, const char* const* argv) {
+  std::string path;
+  std::vector<std::string> overrides;
+  bool resume = false;
+  Options options("tessera train", "Train a model as CONFIG says.");
+  options.positional("CONFIG", &path, "the run's YAML file");
+  options.flag("--resume", &resume, "go on from the newest checkpoint in train.out");
+  options.rest("key=value", &overrides, "change keys of CONFIG, e.g. train.steps=100");
+  options.footer("Keys:\n" + describe_run_config());
+  if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
+  const RunConfig config = load_run_config(path, overrides);
+
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  ProgressOptions progress = progress_options("train", config.train.steps);
+  progress.line_seconds = std::numeric_limits<double>::infinity();  // log_every decides
+  ProgressBar bar(stderr, progress);
+  TrainCallbacks callbacks;
+  callbacks.message = [&](const std::string& text) { bar.print_line(text); };
+  callbacks.step = [&](const StepReport& r) {
+    bar.update(r.step, step_status(r));
+    const bool due = r.step % config.train.log_every == 0 || r.step == 1 || r.step == r.total_steps;
+    if (r.eval_loss || (due && !bar.terminal())) bar.print_line(step_line(r));
+  };
+  callbacks.stop_requested = [] { return g_interrupts.load() > 0; };
+  const TrainSummary summary = train(config, resume, callbacks);
+  if (summary.stopped_early) {
+    bar.print_line(fmt::format("interrupted: finished step {} and saved {}; go on with --resume", summary.steps_done,
+                               summary.checkpoint));
+    return 130;
+  }
+  bar.finish(fmt::format("loss {:.4f}", summary.last_loss));
+  std::printf("trained %lld steps, loss %.4f", static_cast<long long>(summary.steps_done), summary.last_loss);
+  if (!std::isnan(summary.last_eval_loss)) {
+    std::printf(", validation loss %.4f (perplexity %.2f)", summary.last_eval_loss, std::exp(summary.last_eval_loss));
+  }
+  std::printf("\ncheckpoint  %s\ncurves      %s/loss.svg\nmetrics     %s/metrics.jsonl\n", summary.checkpoint.c_str(),
+              config.train.out.c_str(), config.train.out.c_str());
+  return 0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,46 @@
+// The graphs of a run, from a model written for one device: a training step (forward, backward,
+// update), evaluation (the loss alone) and generation (the logits). Steps 3 to 5 of the data's path.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tessera/models/model.h"
+#include "tessera/optim/adamw_update.h"
+#include "tessera/plan/recompute.h"
+
+namespace tessera {
+
+// The graphs' inputs and outputs by name.
+inline constexpr std::string_view kIdsInput = "ids";               // i32[B, T]
+inline constexpr std::string_view kTargetsInput = "targets";       // i32[B, T], negative: not scored
+inline constexpr std::string_view kLossScaleInput = "loss_scale";  // 1 / scored tokens of the global batch
+inline constexpr std::string_view kLossOutput = "loss";
+inline constexpr std::string_view kLogitsOutput = "logits";  // [B, T, V]
+
+struct BatchShape {
+  std::int64_t batch = 1;
+  std::int64_t seq_len = 1;
+};
+
+struct BuiltGraph {
+  Graph graph;
+  std::vector<Parameter> parameters;
+};
+
+struct TrainingGraphOptions {
+  BatchShape shape;  // of one micro-batch
+  DType dtype = DType::f32;
+  AdamWOptions adamw;
+  Recompute recompute = Recompute::none;
+};
+
+BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);
+BuiltGraph build_loss_graph(const Model& model, BatchShape shape, DType dtype);
+BuiltGraph build_logits_graph(const Model& model, BatchShape shape, DType dtype);
+
+// Flops of one training step's matrix products and attention per micro-batch, by the usual count:
+// backward costs twice the forward, recomputed work is not counted.
+std::int64_t training_flops(const Model& model, BatchShape shape);
+
+}  // namespace tessera

@@ -1,0 +1,21 @@
+// From the names in a RunConfig to the things themselves: the device and the model.
+#pragma once
+
+#include <memory>
+
+#include "tessera/models/model.h"
+#include "tessera/runtime/device.h"
+#include "tessera/train/build_graph.h"
+#include "tessera/train/run_config.h"
+
+namespace tessera {
+
+std::unique_ptr<Device> make_device(const RunConfig& config);
+
+// From model.config, or from the inline keys. tokenizer_vocab_size is 0 without a tokenizer.
+std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenizer_vocab_size);
+
+DType weight_dtype(PrecisionName precision);
+TrainingGraphOptions training_graph_options(const RunConfig& config);
+
+}  // namespace tessera

@@ -1,0 +1,216 @@
+#include "tessera/train/golden_check.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/mapped_file.h"
+#include "tessera/checkpoint/safetensors.h"
+#include "tessera/train/from_config.h"
+#include "tessera/train/training_step.h"
+#include "tessera/train/weights.h"
+
+namespace tessera {
+namespace {
+
+struct Error2 {
+  double difference = 0, reference = 0;  // squared L2 norms
+  double relative() const { return std::sqrt(difference) / (reference > 0 ? std::sqrt(reference) : 1.0); }
+};
+
+Error2 compare(std::span<const float> found, std::span<const float> wanted) {
+  TS_ASSERT(found.size() == wanted.size());
+  Error2 e;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double d = static_cast<double>(found[i]) - static_cast<double>(wanted[i]);
+    e.difference += d * d;
+    e.reference += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
+  }
+  return e;
+}
+
+std::vector<float> read_floats(const SafetensorsReader& file, const std::string& name) {
+  const Shape shape = file.info(name).shape;
+  std::vector<float> values(static_cast<std::size_t>(shape.num_elems()));
+  file.read(name, {values.data(), DType::f32, shape});
+  return values;
+}
+
+std::vector<double> read_doubles(const SafetensorsReader& file, const std::string& name) {
+  const Shape shape = file.info(name).shape;
+  std::vector<double> values(static_cast<std::size_t>(shape.num_elems()));
+  file.read(name, {values.data(), DType::f64, shape});
+  return values;
+}
+
+// Softmax does not see a bias on the keys: its gradient is zero in real arithmetic and rounding noise
+// in any other, and Adam turns noise into full steps. The first such rows of a tensor, if any.
+struct KeyBiasRows {
+  std::int64_t begin = 0, end = 0;
+};
+KeyBiasRows key_bias_rows(const ExternalTensor& tensor, std::int64_t rows) {
+  if (tensor.name.ends_with("k_proj.bias")) return {0, rows};
+  if (tensor.name.ends_with("attn.c_attn.bias")) return {rows / 3, 2 * rows / 3};
+  return {};
+}
+
+// Batches as the model wants them: [steps, B, T] ids, targets shifted by one, none after the last.
+struct GoldenBatches {
+  std::int64_t steps = 0, batch = 0, seq_len = 0;
+  std::vector<std::int32_t> ids, targets;
+
+  std::span<const std::int32_t> step(const std::vector<std::int32_t>& values, std::int64_t s) const {
+    const auto n = static_cast<std::size_t>(batch * seq_len);
+    return std::span(values).subspan(static_cast<std::size_t>(s) * n, n);
+  }
+};
+
+GoldenBatches read_batches(const std::filesystem::path& path) {
+  const SafetensorsReader file(path);
+  const Shape shape = file.info("input_ids").shape;
+  TS_CHECK(shape.rank() == 3, "{}: input_ids has shape {}, expected [steps, batch, tokens]", path.string(),
+           shape.text());
+  GoldenBatches b{shape[0], shape[1], shape[2], {}, {}};
+  b.ids.resize(static_cast<std::size_t>(shape.num_elems()));
+  file.read("input_ids", {b.ids.data(), DType::i32, shape});
+  b.targets.assign(b.ids.size(), -100);
+  for (std::size_t i = 0; i + 1 < b.ids.size(); ++i) {
+    if ((static_cast<std::int64_t>(i) + 1) % b.seq_len != 0) b.targets[i] = b.ids[i + 1];
+  }
+  return b;
+}
+
+void read_optimizer(const std::filesystem::path& path, OptimizerKeys& keys) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(read_file(path));
+    keys.lr = json.at("lr");
+    keys.beta1 = json.at("betas").at(0);
+    keys.beta2 = json.at("betas").at(1);
+    keys.eps = json.at("eps");
+    keys.weight_decay = json.at("weight_decay");
+    keys.clip_norm = json.at("clip_grad_norm");
+  } catch (const nlohmann::json::exception& e) {
+    fail("{}: {}; expected lr, betas, eps, weight_decay, clip_grad_norm", path.string(), e.what());
+  }
+}
+
+class Check {
+ public:
+  Check(const std::filesystem::path& folder, const RunConfig& config, const GoldenBatches& batches)
+      : config_(config),
+        batches_(batches),
+        bounds_(golden_bounds(config.precision)),
+        reference_(folder / "reference.safetensors"),
+        weights_(folder / "model.safetensors"),
+        model_(load_model_config(folder)),
+        device_(make_device(config)) {}
+
+  std::vector<GoldenLine> run() {
+    check_logits();
+    TrainingStep step(*model_, training_graph_options(config_), 0, *device_);
+    load_external_weights(step.executor(), *model_, weights_);
+    train(step);
+    check_final_weights(step);
+    return std::move(lines_);
+  }
+
+ private:
+  void line(std::string quantity, double error, double bound) {
+    lines_.push_back({std::move(quantity), error, bound});
+  }
+
+  void check_logits() {
+    BuiltGraph built =
+        build_logits_graph(*model_, {batches_.batch, batches_.seq_len}, weight_dtype(config_.precision));
+    Plan plan = compile(built.graph, [&](const Graph& g, const Node& n) { return device_->workspace_bytes(g, n); });
+    Executor executor(std::move(built.graph), std::move(plan), *device_);
+    load_external_weights(executor, *model_, weights_);
+    executor.write<std::int32_t>(kIdsInput, batches_.step(batches_.ids, 0));
+    executor.run(Phase::forward);
+    const TensorView view = executor.output(kLogitsOutput);
+    std::vector<float> logits(static_cast<std::size_t>(view.num_elems()));
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      logits[i] = view.dtype == DType::bf16 ? static_cast<float>(view.as<Bf16>()[i]) : view.as<float>()[i];
+    }
+    line("logits", compare(logits, read_floats(reference_, "logits")).relative(), bounds_.logits);
+  }
+
+  void train(TrainingStep& step) {
+    const std::vector<double> losses = read_doubles(reference_, "loss");
+    const std::vector<double> norms = read_doubles(reference_, "grad_norm");
+    double worst_loss = 0, worst_norm = 0;
+    for (std::int64_t s = 0; s < batches_.steps; ++s) {
+      const auto at = static_cast<std::size_t>(s);
+      const double loss = step.accumulate_gradients(batches_.step(batches_.ids, s), batches_.step(batches_.targets, s), s);
+      const double loss_error = std::abs(loss - losses[at]) / losses[at];
+      if (s == 0) {
+        line("loss of step 0", loss_error, bounds_.first_loss);
+        check_gradients(step, norms[0]);
+      } else {
+        worst_loss = std::isnan(loss_error) ? loss_error : std::max(worst_loss, loss_error);
+      }
+      const double norm_error = std::abs(step.update(s, config_.optimizer.lr) - norms[at]) / norms[at];
+      worst_norm = std::isnan(norm_error) ? norm_error : std::max(worst_norm, norm_error);
+    }
+    line(fmt::format("loss of steps 1 to {}", batches_.steps - 1), worst_loss, bounds_.later_loss);
+    line(fmt::format("gradient norm of steps 0 to {}", batches_.steps - 1), worst_norm, bounds_.grad_norm);
+  }
+
+  void check_gradients(TrainingStep& step, double whole_norm) {
+    for (const ExternalTensor& tensor : model_->external_tensors()) {
+      const TensorView view = step.executor().input("grad." + tensor.parameter);
+      std::vector<float> found = external_piece(tensor, view.as<float>(), view.shape);
+      std::vector<float> wanted = read_floats(reference_, "grad." + tensor.name);
+      const KeyBiasRows noise = key_bias_rows(tensor, tensor.num_rows);
+      if (noise.end > noise.begin) {
+        const auto first = static_cast<std::size_t>(noise.begin), count = static_cast<std::size_t>(noise.end) - first;
+        const Error2 e = compare(std::span(found).subspan(first, count), std::span(wanted).subspan(first, count));
+        line("grad " + tensor.name + " (keys, of the whole norm)", std::sqrt(e.difference) / whole_norm, bounds_.gradient);
+        std::fill_n(found.begin() + noise.begin, count, 0.0f);
+        std::fill_n(wanted.begin() + noise.begin, count, 0.0f);
+        if (count == found.size()) continue;
+      }
+      line("grad " + tensor.name, compare(found, wanted).relative(), bounds_.gradient);
+    }
+  }
+
+  void check_final_weights(TrainingStep& step) {
+    for (const ExternalTensor& tensor : model_->external_tensors()) {
+      const Shape shape = step.executor().input(tensor.parameter).shape;
+      std::vector<float> found = external_piece(tensor, read_parameter(step.executor(), tensor.parameter), shape);
+      std::vector<float> wanted = read_floats(reference_, "final." + tensor.name);
+      const KeyBiasRows noise = key_bias_rows(tensor, tensor.num_rows);
+      const auto count = static_cast<std::size_t>(noise.end - noise.begin);
+      if (count == found.size()) continue;
+      std::fill_n(found.begin() + noise.begin, count, 0.0f);
+      std::fill_n(wanted.begin() + noise.begin, count, 0.0f);
+      line("final " + tensor.name, compare(found, wanted).relative(), bounds_.final_weights);
+    }
+  }
+
+  const RunConfig& config_;
+  const GoldenBatches& batches_;
+  GoldenBounds bounds_;
+  SafetensorsReader reference_;
+  SafetensorsFolder weights_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Device> device_;
+  std::vector<GoldenLine> lines_;
+};
+
+}  // namespace
+
+GoldenBounds golden_bounds(PrecisionName) { return {}; }
+
+std::vector<GoldenLine> run_golden_check(const std::filesystem::path& folder, RunConfig config) {
+  TS_CHECK(config.device != DeviceName::null, "device=null computes nothing that could be checked");
+  const GoldenBatches batches = read_batches(folder / "batches.safetensors");
+  read_optimizer(folder / "training.json", config.optimizer);
+  config.train.seq_len = batches.seq_len;
+  config.train.global_batch = batches.batch;
+  if (config.train.micro_batch == 0) config.train.micro_batch = batches.batch;
+  TS_CHECK(batches.batch % config.train.micro_batch == 0, "train.micro_batch = {} does not divide the {} sequences of {}",
+           config.train.micro_batch, batches.batch, (folder / "batches.safetensors").string());
+  return Check(folder, config, batches).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,56 @@
+#include "tessera/train/saved_model.h"
+
+#include "tessera/base/mapped_file.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/train/build_graph.h"
+#include "tessera/train/trainer.h"
+#include "tessera/train/weights.h"
+
+namespace tessera {
+namespace {
+
+SavedModel open_checkpoint(const std::filesystem::path& folder) {
+  const LoadedCheckpoint checkpoint(folder);
+  const auto& properties = checkpoint.info().properties;
+  const auto model = properties.find(kModelConfigProperty);
+  const std::string source = (folder / kManifestName).string();
+  TS_CHECK(model != properties.end(), "{}: property '{}' is missing", source, kModelConfigProperty);
+  SavedModel saved;
+  saved.weights = folder;
+  saved.model = parse_model_config(model->second, source);
+  if (const auto run = properties.find(kRunConfigProperty); run != properties.end()) {
+    RunConfig config;
+    apply_yaml(config, run->second, source);
+    saved.tokenizer = config.data.tokenizer;
+    saved.run = config;
+  }
+  return saved;
+}
+
+}  // namespace
+
+SavedModel open_saved_model(const std::filesystem::path& path) {
+  TS_CHECK(std::filesystem::is_directory(path), "{} is not a folder: expected a run, a checkpoint or a Hugging Face model",
+           path.string());
+  if (std::filesystem::exists(path / kManifestName)) return open_checkpoint(path);
+  if (const auto newest = find_latest_checkpoint(path)) return open_checkpoint(*newest);
+  TS_CHECK(std::filesystem::exists(path / "config.json"),
+           "{} holds no model: expected step-* checkpoints, a manifest.json, or a config.json with safetensors",
+           path.string());
+  SavedModel saved;
+  saved.weights = path;
+  saved.model = load_model_config(path);
+  if (std::filesystem::exists(path / "merges.txt")) saved.tokenizer = path.string();
+  return saved;
+}
+
+WeightHolder load_weights(const SavedModel& saved, Device& device) {
+  BuiltGraph built = build_logits_graph(*saved.model, {1, 1}, DType::f32);
+  Plan plan = compile(built.graph, [&](const Graph& g, const Node& n) { return device.workspace_bytes(g, n); });
+  WeightHolder holder{std::make_unique<Executor>(std::move(built.graph), std::move(plan), device),
+                      std::move(built.parameters)};
+  load_weights_from(*holder.executor, *saved.model, holder.parameters, saved.weights);
+  return holder;
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+// SavedModel: a model on disk, whatever wrote it: a Hugging Face folder, a run's folder (its newest
+// checkpoint) or one checkpoint. Opened by eval, generate and convert.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "tessera/models/model.h"
+#include "tessera/runtime/executor.h"
+#include "tessera/train/run_config.h"
+
+namespace tessera {
+
+struct SavedModel {
+  std::filesystem::path weights;   // what load_weights_from takes
+  std::unique_ptr<Model> model;
+  std::optional<RunConfig> run;    // what it was trained with, if we trained it
+  std::string tokenizer;           // folder; empty if unknown
+};
+
+// The error says what the folder would need to be one of the three.
+SavedModel open_saved_model(const std::filesystem::path& path);
+
+// An executor that holds the model's weights in fp32, and a forward graph of a few tokens.
+struct WeightHolder {
+  std::unique_ptr<Executor> executor;
+  std::vector<Parameter> parameters;
+};
+WeightHolder load_weights(const SavedModel& saved, Device& device);
+
+}  // namespace tessera

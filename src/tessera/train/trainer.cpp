@@ -1,0 +1,242 @@
+#include "tessera/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "tessera/base/atomic_file.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/data/prefetch_loader.h"
+#include "tessera/data/token_batches.h"
+#include "tessera/metrics/curve_svg.h"
+#include "tessera/metrics/human.h"
+#include "tessera/metrics/jsonl_log.h"
+#include "tessera/metrics/process_memory.h"
+#include "tessera/optim/learning_rate.h"
+#include "tessera/train/evaluate.h"
+#include "tessera/train/from_config.h"
+#include "tessera/train/run_data.h"
+#include "tessera/train/training_step.h"
+#include "tessera/train/weights.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+LearningRateSchedule schedule_of(const RunConfig& config) {
+  LearningRateSchedule s;
+  s.peak = config.optimizer.lr;
+  s.floor = config.schedule.min_lr;
+  s.warmup_steps = config.schedule.warmup_steps;
+  s.decay_steps = config.schedule.decay_steps > 0 ? config.schedule.decay_steps : config.train.steps;
+  switch (config.schedule.decay) {
+    case DecayName::constant: s.decay = Decay::constant; break;
+    case DecayName::linear: s.decay = Decay::linear; break;
+    case DecayName::cosine: s.decay = Decay::cosine; break;
+  }
+  return s;
+}
+
+class Run {
+ public:
+  Run(const RunConfig& config, bool resume, const TrainCallbacks& callbacks)
+      : config_(config),
+        callbacks_(callbacks),
+        device_(make_device(config)),
+        data_(open_run_data(config)),
+        model_(make_model(config, data_.tokenizer_vocab_size)) {
+    open_batches();
+    const std::optional<std::filesystem::path> newest = find_latest_checkpoint(config.train.out);
+    TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
+             config.train.out, newest->filename().string());
+    step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config),
+                                           static_cast<std::uint64_t>(config.train.seed), *device_);
+    say_memory();
+    if (valid_) make_evaluator();
+    if (newest) {
+      restore(*newest);
+    } else {
+      start_weights();
+    }
+    std::filesystem::create_directories(config.train.out);
+    write_file(std::filesystem::path(config.train.out) / "run.yaml", to_yaml(config));
+    write_file(std::filesystem::path(config.train.out) / "config.json", model_->config_json());
+    log_ = std::make_unique<JsonlLog>(metrics_path(), first_step_);
+    flops_per_token_ = static_cast<double>(training_flops(*model_, {1, config.train.seq_len})) /
+                       static_cast<double>(config.train.seq_len);
+    peak_flops_ = device_->peak_flops();
+  }
+
+  TrainSummary go();
+
+ private:
+  std::filesystem::path metrics_path() const { return std::filesystem::path(config_.train.out) / "metrics.jsonl"; }
+
+  void open_batches();
+  void make_evaluator();
+  void say_memory();
+  void start_weights();
+  void restore(const std::filesystem::path& folder);
+  double evaluate();
+  void save(std::int64_t steps_done);
+  StepReport report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const;
+
+  const RunConfig& config_;
+  const TrainCallbacks& callbacks_;
+  std::unique_ptr<Device> device_;
+  RunData data_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<TokenBatches> train_batches_, valid_;
+  std::unique_ptr<TrainingStep> step_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<JsonlLog> log_;
+  Batch eval_batch_;
+  std::int64_t first_step_ = 0;
+  std::string last_checkpoint_;
+  double flops_per_token_ = 0;
+  double peak_flops_ = 0;
+};
+
+void Run::open_batches() {
+  TokenBatchOptions options{.seq_len = config_.train.seq_len, .vocab_size = model_->vocab_size()};
+  options.shuffle_seed = static_cast<std::uint64_t>(config_.train.seed);
+  train_batches_ = std::make_unique<TokenBatches>(data_.train, data_.train_samples, options);
+  if (config_.train.eval_every > 0 && data_.valid_samples.size() > 0) {
+    options.shuffle_seed.reset();
+    valid_ = std::make_unique<TokenBatches>(data_.valid, data_.valid_samples, options);
+  }
+}
+
+void Run::make_evaluator() {
+  const BatchShape shape{config_.train.micro_batch, config_.train.seq_len};
+  evaluator_ = std::make_unique<Evaluator>(*model_, shape, weight_dtype(config_.precision), *device_,
+                                           &step_->executor());
+  eval_batch_ = Batch(shape.batch, shape.seq_len);
+}
+
+void Run::say_memory() {
+  const MemoryReport m = report_memory(step_->executor().graph(), step_->executor().plan());
+  callbacks_.message(fmt::format(
+      "{} parameters; planned memory {}: weights {}, gradients {}, optimizer {}, activations {}, temporaries {}, "
+      "logits {}",
+      human_count(static_cast<double>(m.num_parameters)), human_bytes(static_cast<double>(m.total)),
+      human_bytes(static_cast<double>(m.weights)), human_bytes(static_cast<double>(m.gradients)),
+      human_bytes(static_cast<double>(m.optimizer_state)), human_bytes(static_cast<double>(m.activations_kept)),
+      human_bytes(static_cast<double>(m.temporaries)), human_bytes(static_cast<double>(m.logits))));
+}
+
+void Run::start_weights() {
+  if (config_.model.weights.empty()) {
+    initialize_weights(step_->executor(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
+    return;
+  }
+  load_weights_from(step_->executor(), *model_, step_->parameters(), config_.model.weights);
+  callbacks_.message("starting from the weights in " + config_.model.weights);
+}
+
+void Run::restore(const std::filesystem::path& folder) {
+  LoadedCheckpoint checkpoint(folder);
+  const auto& properties = checkpoint.info().properties;
+  const auto saved = properties.find(kModelConfigProperty);
+  TS_CHECK(saved != properties.end() && saved->second == model_->config_json(),
+           "{} was trained with another model than this config describes; compare its manifest.json with {}/config.json",
+           folder.string(), config_.train.out);
+  load_checkpoint_state(step_->executor(), step_->parameters(), checkpoint);
+  first_step_ = checkpoint.info().step;
+  TS_CHECK(checkpoint.info().consumed_samples == first_step_ * config_.train.global_batch,
+           "{} has seen {} samples in {} steps; train.global_batch = {} does not continue it", folder.string(),
+           checkpoint.info().consumed_samples, first_step_, config_.train.global_batch);
+  last_checkpoint_ = folder.string();
+  callbacks_.message(fmt::format("resuming from {} at step {}", folder.string(), first_step_));
+}
+
+double Run::evaluate() {
+  double sum = 0;
+  const std::int64_t available = std::max<std::int64_t>(1, data_.valid_samples.size() / eval_batch_.batch_size);
+  const std::int64_t count = std::min(config_.train.eval_batches, available);
+  for (std::int64_t b = 0; b < count; ++b) {
+    valid_->fill(b * eval_batch_.batch_size, eval_batch_);
+    sum += evaluator_->loss(eval_batch_.inputs, eval_batch_.targets);
+  }
+  return sum / static_cast<double>(count);
+}
+
+void Run::save(std::int64_t steps_done) {
+  CheckpointInfo info;
+  info.step = steps_done;
+  info.consumed_samples = steps_done * config_.train.global_batch;
+  info.properties = {{kModelConfigProperty, model_->config_json()}, {kRunConfigProperty, to_yaml(config_)}};
+  last_checkpoint_ = save_checkpoint(config_.train.out, info,
+                                     checkpoint_files(step_->executor(), step_->parameters()),
+                                     static_cast<int>(config_.train.keep_last))
+                         .string();
+}
+
+StepReport Run::report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const {
+  const auto tokens = static_cast<double>(config_.train.global_batch * config_.train.seq_len);
+  StepReport r;
+  r.step = steps_done;
+  r.total_steps = config_.train.steps;
+  r.loss = result.loss;
+  r.learning_rate = rate;
+  r.grad_norm = result.grad_norm;
+  r.tokens_per_second = tokens / seconds;
+  r.peak_share = peak_flops_ > 0 ? flops_per_token_ * tokens / seconds / peak_flops_ : 0;
+  r.memory_bytes = process_memory().resident_bytes;
+  r.seconds_left = seconds * static_cast<double>(config_.train.steps - steps_done);
+  r.consumed_samples = steps_done * config_.train.global_batch;
+  return r;
+}
+
+TrainSummary Run::go() {
+  const LearningRateSchedule schedule = schedule_of(config_);
+  PrefetchLoader loader([&](std::int64_t first, Batch& batch) { train_batches_->fill(first, batch); },
+                        {.batch_size = config_.train.global_batch,
+                         .seq_len = config_.train.seq_len,
+                         .first_sample = first_step_ * config_.train.global_batch});
+  TrainSummary summary;
+  summary.steps_done = first_step_;
+  summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
+  for (std::int64_t step = first_step_; step < config_.train.steps && !summary.stopped_early; ++step) {
+    const auto start = Clock::now();
+    const Batch& batch = loader.next();
+    const double rate = learning_rate(schedule, step);
+    const StepResult result = step_->run(batch.inputs, batch.targets, step, rate);
+    TS_CHECK(std::isfinite(result.loss) && std::isfinite(result.grad_norm),
+             "step {}: loss is {} and gradient norm {}; the last checkpoint is {}. Lower optimizer.lr or look at "
+             "samples {} to {}",
+             step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
+             batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
+    StepReport line = report(step + 1, result, rate, seconds_since(start));
+    summary.steps_done = step + 1;
+    summary.last_loss = result.loss;
+    summary.stopped_early = callbacks_.stop_requested();
+    const bool last = summary.stopped_early || step + 1 == config_.train.steps;
+    if (evaluator_ && (last || (step + 1) % config_.train.eval_every == 0)) {
+      line.eval_loss = summary.last_eval_loss = evaluate();
+    }
+    log_->append(line);
+    callbacks_.step(line);
+    if (last || (config_.train.save_every > 0 && (step + 1) % config_.train.save_every == 0)) save(step + 1);
+  }
+  summary.checkpoint = last_checkpoint_;
+  const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
+  if (!reports.empty()) {
+    write_curve_svg(std::filesystem::path(config_.train.out) / "loss.svg", loss_chart(config_.train.out, reports));
+  }
+  return summary;
+}
+
+}  // namespace
+
+TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& callbacks) {
+  return Run(config, resume, callbacks).go();
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+// train: a whole run: data, model, steps, evaluation, checkpoints, metrics. Says what happens through
+// callbacks; printing is the caller's.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tessera/metrics/step_report.h"
+#include "tessera/plan/memory_report.h"
+#include "tessera/train/run_config.h"
+
+namespace tessera {
+
+struct TrainCallbacks {
+  std::function<void(const std::string&)> message = [](const std::string&) {};
+  std::function<void(const StepReport&)> step = [](const StepReport&) {};
+  std::function<bool()> stop_requested = [] { return false; };  // asked once per step
+};
+
+struct TrainSummary {
+  std::int64_t steps_done = 0;
+  double last_loss = 0;
+  double last_eval_loss = 0;  // NaN if there was none
+  bool stopped_early = false;
+  std::string checkpoint;  // folder of the last one
+};
+
+// With `resume`, goes on from the newest checkpoint in train.out (from the start if there is none);
+// without it, a folder that already holds checkpoints is refused.
+TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& callbacks);
+
+// The names under which a checkpoint keeps what it was trained with.
+inline constexpr const char* kModelConfigProperty = "config.json";
+inline constexpr const char* kRunConfigProperty = "run.yaml";
+
+}  // namespace tessera
