@@ -1,0 +1,100 @@
+// bench_cpu_step CONFIG [steps]: time and memory of whole training steps on random tokens, as one JSON
+// line on stdout and a table of the time by op on stderr. bench/cpu_step runs it beside PyTorch.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <vector>
+
+#include "tessera/base/philox.h"
+#include "tessera/metrics/process_memory.h"
+#include "tessera/plan/memory_report.h"
+#include "tessera/train/from_config.h"
+#include "tessera/train/training_step.h"
+#include "tessera/train/weights.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kWarmupSteps = 2;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::vector<std::int32_t> random_tokens(std::size_t count, std::int64_t vocab, std::uint64_t stream) {
+  std::vector<std::int32_t> ids(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    ids[i] = static_cast<std::int32_t>(philox(1, i, stream)[0] % static_cast<std::uint64_t>(vocab));
+  }
+  return ids;
+}
+
+void print_breakdown(const OpTimes& times, int steps) {
+  std::vector<int> order(kNumOps);
+  for (int i = 0; i < kNumOps; ++i) order[static_cast<std::size_t>(i)] = i;
+  const auto seconds = [&](int op) { return times.seconds[static_cast<std::size_t>(op)]; };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return seconds(a) > seconds(b); });
+  double total = 0;
+  for (int op : order) total += seconds(op);
+  for (int op : order) {
+    if (seconds(op) < 0.001 * total) continue;
+    std::fprintf(stderr, "  %-28s %8.2f ms/step  %5.1f %%\n", op_name(static_cast<Op>(op)).data(),
+                 1e3 * seconds(op) / steps, 100 * seconds(op) / total);
+  }
+}
+
+int run(int argc, char** argv) {
+  TS_CHECK(argc >= 2, "usage: bench_cpu_step CONFIG [steps] [key=value ...]");
+  const int steps = argc > 2 ? std::atoi(argv[2]) : 10;
+  const std::vector<std::string> overrides(argv + std::min(argc, 3), argv + argc);
+  const RunConfig config = load_run_config(argv[1], overrides);
+  const std::unique_ptr<Model> model = make_model(config, 0);
+  const std::unique_ptr<Device> device = make_device(config);
+  TrainingStep step(*model, training_graph_options(config), 0, *device);
+  initialize_weights(step.executor(), step.parameters(), 1);
+  const auto tokens = static_cast<std::size_t>(config.train.global_batch * config.train.seq_len);
+  const auto ids = random_tokens(tokens, model->vocab_size(), 1), targets = random_tokens(tokens, model->vocab_size(), 2);
+
+  std::vector<double> seconds;
+  OpTimes times;
+  double first_loss = 0, last_loss = 0;
+  double peak = device->peak_flops();
+  for (int s = 0; s < kWarmupSteps + steps; ++s) {
+    const double start = seconds_now();
+    last_loss = step.run(ids, targets, s, config.optimizer.lr, s >= kWarmupSteps ? &times : nullptr).loss;
+    if (s == 0) first_loss = last_loss;
+    if (s >= kWarmupSteps) seconds.push_back(seconds_now() - start);
+  }
+  const std::unique_ptr<Device> again = make_device(config);  // the clock may have changed under load
+  peak = std::max(peak, again->peak_flops());
+  print_breakdown(times, steps);
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2];
+  const MemoryReport memory = report_memory(step.executor().graph(), step.executor().plan());
+  const std::int64_t micro_batches = config.train.global_batch / config.train.micro_batch;
+  const double flops = static_cast<double>(
+      micro_batches * training_flops(*model, {config.train.micro_batch, config.train.seq_len}));
+  std::printf(
+      "{\"program\": \"tessera\", \"threads\": %lld, \"parameters\": %lld, \"tokens_per_step\": %zu, \"step_s\": %.4f, "
+      "\"min_s\": %.4f, \"tokens_per_s\": %.1f, \"gflops\": %.1f, \"fma_peak_gflops\": %.1f, \"peak_share\": %.3f, "
+      "\"planned_mb\": %.1f, \"peak_rss_mb\": %.1f, \"loss0\": %.4f, \"lossN\": %.4f}\n",
+      static_cast<long long>(config.threads), static_cast<long long>(memory.num_parameters), tokens, median,
+      seconds.front(), static_cast<double>(tokens) / median, flops / median / 1e9, peak / 1e9, flops / median / peak,
+      static_cast<double>(memory.total) / 1e6, static_cast<double>(process_memory().peak_resident_bytes) / 1e6,
+      first_loss, last_loss);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tessera
+
+int main(int argc, char** argv) {
+  try {
+    return tessera::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_cpu_step: %s\n", e.what());
+    return 1;
+  }
+}
