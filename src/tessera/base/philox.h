@@ -44,13 +44,22 @@ constexpr std::uint64_t name_hash(std::string_view name) {
 // Uniform in (0, 1): 24 bits, never 0, so its logarithm is finite.
 inline double philox_uniform(std::uint32_t bits) { return ((bits >> 8) + 0.5) * 0x1p-24; }
 
-// Standard normal number `element` of stream (key, stream). Box-Muller in double, so that the same
-// element has the same value with every compiler and vector width.
+// Standard normal numbers 4 * group to 4 * group + 3 of stream (key, stream): one block makes two
+// Box-Muller pairs. In double, so that an element has the same value with every vector width.
+inline std::array<float, 4> philox_normals(std::uint64_t key, std::uint64_t stream, std::uint64_t group) {
+  const PhiloxBlock block = philox(key, group, stream);
+  std::array<float, 4> normals{};
+  for (std::size_t pair = 0; pair < 4; pair += 2) {
+    const double radius = std::sqrt(-2.0 * std::log(philox_uniform(block[pair])));
+    const double angle = 2.0 * std::numbers::pi * philox_uniform(block[pair + 1]);
+    normals[pair] = static_cast<float>(radius * std::cos(angle));
+    normals[pair + 1] = static_cast<float>(radius * std::sin(angle));
+  }
+  return normals;
+}
+
 inline float philox_normal(std::uint64_t key, std::uint64_t stream, std::uint64_t element) {
-  const PhiloxBlock block = philox(key, element / 2, stream);
-  const double radius = std::sqrt(-2.0 * std::log(philox_uniform(block[0])));
-  const double angle = 2.0 * std::numbers::pi * philox_uniform(block[1]);
-  return static_cast<float>(radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+  return philox_normals(key, stream, element / 4)[element % 4];
 }
 
 }  // namespace tessera

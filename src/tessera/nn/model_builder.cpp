@@ -1,6 +1,7 @@
 #include "tessera/nn/model_builder.h"
 
 #include <algorithm>
+#include <array>
 
 #include "tessera/base/philox.h"
 #include "tessera/ops/dropout_add.h"
@@ -31,9 +32,13 @@ void fill_initial_values(const Parameter& parameter, std::uint64_t seed, std::in
     return;
   }
   const std::uint64_t stream = name_hash(parameter.name);
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const std::uint64_t element = static_cast<std::uint64_t>(first_element) + i;
-    to[i] = static_cast<float>(parameter.init.value) * philox_normal(seed, stream, element);
+  const auto deviation = static_cast<float>(parameter.init.value);
+  const auto first = static_cast<std::uint64_t>(first_element);
+  for (std::uint64_t element = first; element < first + to.size();) {
+    const std::array<float, 4> normals = philox_normals(seed, stream, element / 4);
+    for (std::uint64_t lane = element % 4; lane < 4 && element < first + to.size(); ++lane, ++element) {
+      to[element - first] = deviation * normals[lane];
+    }
   }
 }
 

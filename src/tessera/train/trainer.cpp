@@ -200,6 +200,9 @@ TrainSummary Run::go() {
                         {.batch_size = config_.train.global_batch,
                          .seq_len = config_.train.seq_len,
                          .first_sample = first_step_ * config_.train.global_batch});
+  if (first_step_ >= config_.train.steps) {
+    callbacks_.message(fmt::format("nothing to do: train.steps = {} are done", config_.train.steps));
+  }
   TrainSummary summary;
   summary.steps_done = first_step_;
   summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();

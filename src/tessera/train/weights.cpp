@@ -2,8 +2,10 @@
 
 #include <map>
 #include <set>
+#include <thread>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/thread_pool.h"
 
 namespace tessera {
 namespace {
@@ -68,10 +70,17 @@ void write_parameter(Executor& executor, const std::string& name, std::span<cons
 }
 
 void initialize_weights(Executor& executor, std::span<const Parameter> parameters, std::uint64_t seed) {
+  constexpr std::int64_t kElemsPerTask = 1 << 16;
+  ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   std::vector<float> values;
   for (const Parameter& parameter : parameters) {
-    values.resize(static_cast<std::size_t>(parameter.type.shape.num_elems()));
-    fill_initial_values(parameter, seed, 0, values);
+    const std::int64_t size = parameter.type.shape.num_elems();
+    values.resize(static_cast<std::size_t>(size));
+    pool.for_each_task((size + kElemsPerTask - 1) / kElemsPerTask, [&](std::int64_t task, int) {
+      const std::int64_t first = task * kElemsPerTask, count = std::min(kElemsPerTask, size - first);
+      fill_initial_values(parameter, seed, first,
+                          std::span(values).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+    });
     write_parameter(executor, parameter.name, values);
   }
 }
