@@ -1,0 +1,117 @@
+// What attention's forward and backward share: how queries and keys are cut into blocks and tasks, how
+// heads are copied out of the packed tensors, and products of cached blocks that skip what the causal
+// mask removes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "tessera/backend/cpu/attention.h"
+#include "tessera/backend/cpu/gemm_kernel.h"
+#include "tessera/backend/cpu/gemm_pack.h"
+
+namespace tessera::cpu {
+
+// A block of scores is 64 KB of float: with its operands it stays in the L2 cache.
+inline constexpr std::int64_t kQueryBlock = 128;
+inline constexpr std::int64_t kKeyBlock = 128;
+
+// Blocks are cut into chunks, one task each, so that few heads still keep many threads busy.
+inline std::int64_t attention_num_chunks(const AttentionShape& shape, std::int64_t num_blocks) {
+  constexpr std::int64_t kEnoughTasks = 32;
+  const std::int64_t heads = std::max<std::int64_t>(1, shape.batch * shape.num_kv_heads);
+  return std::clamp<std::int64_t>(ceil_div(kEnoughTasks, heads), 1, std::max<std::int64_t>(1, num_blocks));
+}
+
+template <class T>
+std::int64_t padded_head_dim(const AttentionShape& shape) {
+  return round_up(shape.head_dim, kLanes<T>);
+}
+
+// Which part of a block product the causal mask leaves. Query row q of a block sees key column c if
+// c <= q + diagonal.
+enum class CausalPart {
+  all,
+  columns_up_to_row,  // C is [queries, keys]
+  k_up_to_row,        // A is [queries, keys], as rows and k
+  k_from_row,         // A is [keys, queries], as rows and k
+};
+
+template <class T>
+struct BlockProduct {
+  std::int64_t rows = 0;  // rows and columns are computed in whole tiles and vectors: all buffers are padded
+  std::int64_t columns = 0;
+  TileOperands<T> operands;  // of the whole block
+  bool b_in_panels = false;  // as pack_keys leaves it; else rows of ldb elements
+  CausalPart part = CausalPart::all;
+  std::int64_t diagonal = 0;
+};
+
+template <RowsOfA kRows, class T>
+void multiply_block(const BlockProduct<T>& block) {
+  const TileOperands<T>& whole = block.operands;
+  const Panels panels{ceil_div(block.columns, kLanes<T>)};
+  for (std::int64_t p = 0; p < panels.count(); ++p) {
+    const std::int64_t column = panels.begin(p) * kLanes<T>;
+    const int num_vectors = panels.width(p);
+    for (std::int64_t r = 0; r < block.rows; r += kTileRows) {
+      const std::int64_t last_visible = r + kTileRows - 1 + block.diagonal;
+      if (block.part == CausalPart::columns_up_to_row && column > last_visible) continue;
+      const std::int64_t k_begin =
+          block.part == CausalPart::k_from_row ? std::clamp<std::int64_t>(r - block.diagonal, 0, whole.k) : 0;
+      const std::int64_t k_end = block.part == CausalPart::k_up_to_row
+                                     ? std::clamp<std::int64_t>(last_visible + 1, 0, whole.k)
+                                     : whole.k;
+      TileOperands<T> tile = whole;
+      tile.k = k_end - k_begin;
+      tile.a += kRows == RowsOfA::adjacent ? r + k_begin * whole.a_stride : r * whole.a_stride + k_begin;
+      tile.ldb = block.b_in_panels ? num_vectors * kLanes<T> : whole.ldb;
+      tile.b += (block.b_in_panels ? column * whole.k : column) + k_begin * tile.ldb;
+      tile.c += r * whole.ldc + column;
+      if (tile.addend != nullptr) tile.addend += r * whole.ld_addend + column;
+      multiply_tile<kRows>(num_vectors, tile);
+    }
+  }
+}
+
+// Rows [0, rows) of one head, scaled, to contiguous rows of padded_head_dim; rows up to padded_rows and the
+// padding of each row become zero.
+template <class T, class S>
+void copy_head(const S* from, std::int64_t ld, std::int64_t rows, std::int64_t padded_rows,
+               std::int64_t head_dim, T scale, T* to) {
+  const std::int64_t padded = round_up(head_dim, kLanes<T>);
+  for (std::int64_t r = 0; r < rows; ++r) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < head_dim; ++i) to[r * padded + i] = scale * widened<T>(from[r * ld + i]);
+    for (std::int64_t i = head_dim; i < padded; ++i) to[r * padded + i] = 0;
+  }
+  std::fill(to + rows * padded, to + std::max(rows, padded_rows) * padded, T{0});
+}
+
+// The transpose of `rows` <= kKeyBlock rows of a head, as panels of B for a product over head_dim; takes
+// head_dim * kKeyBlock elements, zero beyond `rows`.
+template <class T, class S>
+void pack_keys(const S* from, std::int64_t ld, std::int64_t rows, std::int64_t head_dim, T* to) {
+  const Panels panels{kKeyBlock / kLanes<T>};
+  const PackSource<S> source{from, ld, false};
+  for (std::int64_t p = 0; p < panels.count(); ++p) {
+    const std::int64_t column = panels.begin(p) * kLanes<T>, width = panels.width(p) * kLanes<T>;
+    T* panel = to + column * head_dim;
+    if (column >= rows) {
+      std::fill(panel, panel + width * head_dim, T{0});
+    } else {
+      pack_panels<kLanes<T>>(source.from(column, 0), std::min(width, rows - column), head_dim, panel, width);
+    }
+  }
+}
+
+// Scores beyond what query `row` may see become minus infinity.
+template <class T>
+void mask_scores(T* scores, std::int64_t num_visible) {
+  for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < kKeyBlock; ++c) {
+    scores[c] = -std::numeric_limits<T>::infinity();
+  }
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,106 @@
+// The micro-kernel under every matrix product and attention block: a tile of kTileRows rows by one to
+// three vectors of C stays in registers while K runs by.
+//
+// An element of C is one chain of fused multiply-adds over k, in order, whatever the tile it falls into:
+// how a product is cut into tiles cannot change its bits.
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/backend/cpu/simd.h"
+
+namespace tessera::cpu {
+
+// With three vectors a row, the sums take 24 of AVX-512's 32 registers and 12 of 16 elsewhere; the rest
+// hold one row of B and a broadcast element of A. The loads per FMA stay below what the load ports give.
+inline constexpr int kTileRows = kNumVectorRegisters == 32 ? 8 : 4;
+inline constexpr int kMaxTileVectors = 3;
+
+// How the elements of A lie: element (row, i) is a[row + i * stride] or a[row * stride + i].
+enum class RowsOfA { adjacent, strided };
+
+// The operands of one tile: C = alpha * A[kTileRows, k] * B[k, vectors] + addend. The addend is a matrix
+// of C's shape (C itself to accumulate), one row of it with ld 0 (a bias), or absent.
+template <class T>
+struct TileOperands {
+  std::int64_t k = 0;
+  const T* a = nullptr;
+  std::int64_t a_stride = 0;
+  const T* b = nullptr;
+  std::int64_t ldb = 0;
+  T* c = nullptr;
+  std::int64_t ldc = 0;
+  const T* addend = nullptr;
+  std::int64_t ld_addend = 0;
+  T alpha = 1;
+  // While k runs, `next + i * next_step` is fetched into the L2 cache: the part of the next panel of B that
+  // falls to this tile. Left to the hardware, the first tile of a panel waits for the L3 cache.
+  const T* next = nullptr;
+  std::int64_t next_step = 0;
+};
+
+template <int NumVectors, RowsOfA kRows, class T>
+[[gnu::noinline]] void multiply_tile(const TileOperands<T>& tile) {
+  using V = typename Simd<T>::Vector;
+  constexpr int lanes = kLanes<T>;
+  const T* const a = tile.a;
+  const T* const b = tile.b;
+  const T* const next = tile.next;
+  const std::int64_t next_step = tile.next_step;
+  const std::int64_t k = tile.k, a_stride = tile.a_stride, ldb = tile.ldb;
+#pragma GCC unroll 8
+  for (int r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NumVectors; ++v) __builtin_prefetch(tile.c + r * tile.ldc + v * lanes, 1);
+  }
+  V sum[kTileRows][NumVectors] = {};
+  for (std::int64_t i = 0; i < k; ++i) {
+    __builtin_prefetch(next + i * next_step, 0, 2);
+    V b_row[NumVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < NumVectors; ++v) load(b_row[v], b + i * ldb + v * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kTileRows; ++r) {
+      const T element = kRows == RowsOfA::adjacent ? a[i * a_stride + r] : a[r * a_stride + i];
+#pragma GCC unroll 4
+      for (int v = 0; v < NumVectors; ++v) sum[r][v] += element * b_row[v];
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NumVectors; ++v) {
+      V addend = {};
+      if (tile.addend != nullptr) load(addend, tile.addend + r * tile.ld_addend + v * lanes);
+      const V result = tile.alpha * sum[r][v] + addend;
+      store(tile.c + r * tile.ldc + v * lanes, result);
+    }
+  }
+}
+
+template <RowsOfA kRows, class T>
+void multiply_tile(int num_vectors, const TileOperands<T>& tile) {
+  switch (num_vectors) {
+    case 1:
+      return multiply_tile<1, kRows>(tile);
+    case 2:
+      return multiply_tile<2, kRows>(tile);
+    default:
+      return multiply_tile<3, kRows>(tile);
+  }
+}
+
+// Cuts a row of vectors into panels of two or three, as even as possible (16 = 3+3+3+3+2+2), since a tile
+// of one vector runs at half speed.
+struct Panels {
+  std::int64_t num_vectors = 0;
+
+  std::int64_t count() const { return ceil_div(num_vectors, kMaxTileVectors); }
+  std::int64_t begin(std::int64_t panel) const {
+    const std::int64_t wider = num_vectors % count();
+    return panel * (num_vectors / count()) + (panel < wider ? panel : wider);
+  }
+  int width(std::int64_t panel) const { return static_cast<int>(begin(panel + 1) - begin(panel)); }
+};
+
+}  // namespace tessera::cpu

@@ -1,0 +1,62 @@
+// Simd: vectors of the widest kind this build has, as GCC's portable vector type.
+//
+// This is the one place that looks at the instruction set; kernels take the number of lanes and the
+// register budget from here, so the same source serves AVX-512, AVX2 and plain SSE.
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/base/bf16.h"
+
+namespace tessera::cpu {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+inline constexpr int kNumVectorRegisters = 32;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+inline constexpr int kNumVectorRegisters = 16;
+#else
+inline constexpr int kVectorBytes = 16;
+inline constexpr int kNumVectorRegisters = 16;
+#endif
+
+template <class T>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+
+// A vector of `Lanes` elements. Wrapped in a struct, as an attributed type cannot be a template argument.
+template <class T, int Lanes = kLanes<T>>
+struct Simd {
+  using Vector [[gnu::vector_size(Lanes * sizeof(T))]] = T;
+};
+
+// Loads and stores need no alignment: on the CPUs of interest an unaligned access to aligned data is free.
+template <class V, class T>
+[[gnu::always_inline]] inline void load(V& to, const T* from) {
+  __builtin_memcpy(&to, from, sizeof(V));
+}
+template <class V, class T>
+[[gnu::always_inline]] inline void store(T* to, const V& from) {
+  __builtin_memcpy(to, &from, sizeof(V));
+}
+
+// The type that sums of T are kept in.
+template <class T>
+struct ComputeOf {
+  using Type = float;
+};
+template <>
+struct ComputeOf<double> {
+  using Type = double;
+};
+template <class T>
+using Compute = typename ComputeOf<T>::Type;
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+}  // namespace tessera::cpu

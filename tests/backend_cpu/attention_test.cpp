@@ -1,0 +1,242 @@
+// attention and its gradient against a naive double implementation with an explicit T x T softmax, which
+// is itself checked by finite differences.
+#include "tessera/backend/cpu/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "tessera/backend/cpu/attention_grad.h"
+#include "tessera/base/philox.h"
+
+namespace tessera::cpu {
+namespace {
+
+using Doubles = std::vector<double>;
+
+std::size_t index(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+// One query's probabilities over all keys, zero where masked; returns the log-sum-exp.
+double naive_row(const AttentionShape& s, const Doubles& qkv, std::int64_t b, std::int64_t h, std::int64_t q,
+                 Doubles& probs) {
+  const std::int64_t kv = h / (s.num_heads / s.num_kv_heads), w = s.qkv_width(), d = s.head_dim;
+  const double* query = &qkv[index((b * s.seq + q) * w + h * d)];
+  double total = 0, max = -INFINITY;
+  for (std::int64_t k = 0; k < s.seq; ++k) {
+    const double* key = &qkv[index((b * s.seq + k) * w + (s.num_heads + kv) * d)];
+    double score = 0;
+    for (std::int64_t i = 0; i < d; ++i) score += query[i] * key[i];
+    probs[index(k)] = s.causal && k > q ? -INFINITY : s.scale * score;
+    max = std::max(max, probs[index(k)]);
+  }
+  for (double& p : probs) total += p = std::exp(p - max);
+  for (double& p : probs) p /= total;
+  return max + std::log(total);
+}
+
+struct Naive {
+  Doubles out, lse, dqkv;
+};
+
+// dqkv is left zero if dout is empty.
+Naive naive_attention(const AttentionShape& s, const Doubles& qkv, const Doubles& dout) {
+  const std::int64_t w = s.qkv_width(), d = s.head_dim, group = s.num_heads / s.num_kv_heads;
+  Naive result;
+  result.out.assign(index(s.batch * s.seq * s.out_width()), 0);
+  result.lse.assign(index(s.batch * s.num_heads * s.seq), 0);
+  result.dqkv.assign(qkv.size(), 0);
+  Doubles probs(index(s.seq)), dprobs(index(s.seq));
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    for (std::int64_t h = 0; h < s.num_heads; ++h) {
+      const std::int64_t key_at = b * s.seq * w + (s.num_heads + h / group) * d;
+      const std::int64_t value_at = key_at + s.num_kv_heads * d;
+      for (std::int64_t q = 0; q < s.seq; ++q) {
+        result.lse[index((b * s.num_heads + h) * s.seq + q)] = naive_row(s, qkv, b, h, q, probs);
+        const std::int64_t out_at = (b * s.seq + q) * s.out_width() + h * d;
+        for (std::int64_t k = 0; k < s.seq; ++k) {
+          for (std::int64_t i = 0; i < d; ++i) {
+            result.out[index(out_at + i)] += probs[index(k)] * qkv[index(value_at + k * w + i)];
+          }
+        }
+        if (dout.empty()) continue;
+        double delta = 0;
+        for (std::int64_t k = 0; k < s.seq; ++k) {
+          dprobs[index(k)] = 0;
+          for (std::int64_t i = 0; i < d; ++i) {
+            dprobs[index(k)] += dout[index(out_at + i)] * qkv[index(value_at + k * w + i)];
+          }
+          delta += probs[index(k)] * dprobs[index(k)];
+        }
+        const std::int64_t query_at = (b * s.seq + q) * w + h * d;
+        for (std::int64_t k = 0; k < s.seq; ++k) {
+          const double dscore = s.scale * probs[index(k)] * (dprobs[index(k)] - delta);
+          for (std::int64_t i = 0; i < d; ++i) {
+            result.dqkv[index(query_at + i)] += dscore * qkv[index(key_at + k * w + i)];
+            result.dqkv[index(key_at + k * w + i)] += dscore * qkv[index(query_at + i)];
+            result.dqkv[index(value_at + k * w + i)] += probs[index(k)] * dout[index(out_at + i)];
+          }
+        }
+      }
+    }
+  }
+  return result;
+}
+
+template <class S>
+std::vector<S> random_elems(std::int64_t n, std::uint64_t stream) {
+  std::vector<S> v(index(n));
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = S(philox_normal(11, stream, i));
+  return v;
+}
+
+double wide(double x) {
+  return x;
+}
+double wide(Bf16 x) {
+  return static_cast<float>(x);
+}
+template <class S>
+Doubles widened(const std::vector<S>& v) {
+  Doubles d;
+  for (const S x : v) d.push_back(wide(x));
+  return d;
+}
+
+template <class S>
+struct Result {
+  std::vector<S> out, dqkv;
+  std::vector<Compute<S>> lse;
+};
+
+template <class S>
+Result<S> run(const AttentionShape& s, const std::vector<S>& qkv, const std::vector<S>& dout,
+              int num_threads) {
+  ThreadPool pool(num_threads);
+  Result<S> r;
+  r.out.resize(dout.size());
+  r.dqkv.assign(qkv.size(), S(NAN));  // every element must be written
+  r.lse.resize(index(s.batch * s.num_heads * s.seq));
+  std::vector<std::byte> workspace(index(attention_workspace_bytes(s, dtype_of<S>, num_threads)),
+                                   std::byte{0xff});
+  attention<S>(pool, s, qkv, r.out, r.lse, workspace);
+  workspace.assign(index(attention_grad_workspace_bytes(s, dtype_of<S>, num_threads)), std::byte{0xff});
+  attention_grad<S>(pool, s, {.qkv = qkv, .out = r.out, .lse = r.lse, .dout = dout, .dqkv = r.dqkv},
+                    workspace);
+  return r;
+}
+
+double relative_error(const Doubles& found, const Doubles& expected) {
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    error += (found[i] - expected[i]) * (found[i] - expected[i]);
+    size += expected[i] * expected[i];
+  }
+  return std::sqrt(error / size);
+}
+
+template <class S>
+void check(const AttentionShape& s, double bound) {
+  SCOPED_TRACE(::testing::Message() << "seq " << s.seq << " head_dim " << s.head_dim << " heads "
+                                    << s.num_heads << "/" << s.num_kv_heads << " causal " << s.causal);
+  const auto qkv = random_elems<S>(s.batch * s.seq * s.qkv_width(), 1);
+  const auto dout = random_elems<S>(s.batch * s.seq * s.out_width(), 2);
+  const Result<S> found = run(s, qkv, dout, 2);
+  const Naive expected = naive_attention(s, widened(qkv), widened(dout));
+  EXPECT_LE(relative_error(widened(found.out), expected.out), bound);
+  EXPECT_LE(relative_error(widened(found.dqkv), expected.dqkv), bound);
+  for (std::size_t i = 0; i < found.lse.size(); ++i) {
+    EXPECT_NEAR(found.lse[i], expected.lse[i],
+                (sizeof(found.lse[i]) == 8 ? 1e-14 : 1e-6) * (1 + std::fabs(expected.lse[i])));
+  }
+}
+
+AttentionShape shape(std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t kv_heads,
+                     std::int64_t head_dim, bool causal) {
+  return {batch, seq, heads, kv_heads, head_dim, causal, 1 / std::sqrt(static_cast<double>(head_dim))};
+}
+
+template <class S>
+void check_shapes(double bound) {
+  for (const bool causal : {true, false}) {
+    check<S>(shape(2, 1, 1, 1, 4, causal), bound);
+    check<S>(shape(2, 7, 4, 2, 4, causal), bound);
+    check<S>(shape(1, 129, 6, 2, 16, causal), bound);
+    check<S>(shape(3, 61, 2, 2, 20, causal), bound);
+    check<S>(shape(1, 317, 2, 1, 64, causal), bound);
+    check<S>(shape(1, 256, 1, 1, 128, causal), bound);
+  }
+  check<S>(shape(9, 40, 4, 4, 8, true), bound);  // heads enough for one chunk each
+}
+
+TEST(Attention, FloatMatchesTheNaiveSoftmax) {
+  check_shapes<float>(1e-6);
+}
+TEST(Attention, DoubleMatchesTheNaiveSoftmax) {
+  check_shapes<double>(1e-14);
+}
+// Stored results have 8 bits; the gradient also sees `out` rounded to them.
+TEST(Attention, Bf16MatchesTheNaiveSoftmax) {
+  check_shapes<Bf16>(0x1p-7);
+}
+
+TEST(Attention, NaiveGradientMatchesFiniteDifferences) {
+  const AttentionShape s = shape(1, 5, 4, 2, 3, true);
+  Doubles qkv = random_elems<double>(s.batch * s.seq * s.qkv_width(), 1);
+  const Doubles dout = random_elems<double>(s.batch * s.seq * s.out_width(), 2);
+  const Result<double> found = run(s, qkv, dout, 1);
+  const auto loss = [&] {
+    const Doubles out = naive_attention(s, qkv, {}).out;
+    double sum = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) sum += out[i] * dout[i];
+    return sum;
+  };
+  for (std::size_t i = 0; i < qkv.size(); ++i) {
+    const double x = qkv[i], step = 1e-5;
+    qkv[i] = x + step;
+    const double above = loss();
+    qkv[i] = x - step;
+    const double below = loss();
+    qkv[i] = x;
+    EXPECT_NEAR(found.dqkv[i], (above - below) / (2 * step), 1e-9) << "element " << i;
+  }
+}
+
+TEST(Attention, LargeScoresStayFinite) {
+  AttentionShape s = shape(1, 200, 1, 1, 16, true);
+  s.scale = 100;
+  check<double>(s, 1e-11);
+}
+
+template <class S>
+void check_bits(const AttentionShape& s) {
+  const auto qkv = random_elems<S>(s.batch * s.seq * s.qkv_width(), 1);
+  const auto dout = random_elems<S>(s.batch * s.seq * s.out_width(), 2);
+  const Result<S> one = run(s, qkv, dout, 1);
+  for (const int num_threads : {2, 3, 5}) {
+    const Result<S> many = run(s, qkv, dout, num_threads);
+    EXPECT_EQ(std::memcmp(one.out.data(), many.out.data(), one.out.size() * sizeof(S)), 0);
+    EXPECT_EQ(std::memcmp(one.dqkv.data(), many.dqkv.data(), one.dqkv.size() * sizeof(S)), 0);
+    EXPECT_EQ(one.lse, many.lse);
+  }
+}
+
+TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
+  check_bits<float>(shape(1, 700, 4, 2, 32, true));
+  check_bits<float>(shape(2, 300, 2, 2, 64, false));
+  check_bits<Bf16>(shape(1, 333, 3, 1, 32, true));
+}
+
+TEST(Attention, ScratchGrowsLinearly) {
+  const auto bytes = [](std::int64_t seq) {
+    const AttentionShape s = shape(1, seq, 12, 12, 64, true);
+    return attention_workspace_bytes(s, DType::f32, 2) + attention_grad_workspace_bytes(s, DType::f32, 2);
+  };
+  EXPECT_LT(bytes(16384), 4.5 * static_cast<double>(bytes(4096)));
+}
+
+}  // namespace
+}  // namespace tessera::cpu
