@@ -107,9 +107,8 @@ struct Forward {
                         .ldc = kKeyBlock};
     multiply_block<RowsOfA::strided>(product);
     for (std::int64_t r = 0; r < product.rows; ++r) {
-      const std::int64_t visible = on_diagonal ? std::min(r + diagonal + 1, shape.seq - k0) : shape.seq - k0;
-      if (visible < kKeyBlock) mask_scores(s.scores + r * kKeyBlock, visible);
-      exponentiate_row(r, padded, s);
+      exponentiate_row(r, on_diagonal ? std::min(r + diagonal + 1, shape.seq - k0) : shape.seq - k0, padded,
+                       s);
     }
     product.columns = padded;
     product.part = on_diagonal ? CausalPart::k_up_to_row : CausalPart::all;
@@ -126,17 +125,27 @@ struct Forward {
     multiply_block<RowsOfA::strided>(product);
   }
 
-  // Scores to exponentials relative to the running maximum; what was summed before is scaled to match.
-  static void exponentiate_row(std::int64_t r, std::int64_t padded, const Scratch<T>& s) {
+  // Scores to exponentials relative to the running maximum, zero where the query sees no key; what was
+  // summed before is scaled to match.
+  static void exponentiate_row(std::int64_t r, std::int64_t num_visible, std::int64_t padded,
+                               const Scratch<T>& s) {
     T* scores = s.scores + r * kKeyBlock;
+    const std::int64_t columns = columns_at_work<T>(num_visible);
+    for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < columns; ++c) {
+      scores[c] = -std::numeric_limits<T>::infinity();
+    }
     T max = s.max[r];
 #pragma omp simd reduction(max : max)
-    for (std::int64_t c = 0; c < kKeyBlock; ++c) max = scores[c] > max ? scores[c] : max;
+    for (std::int64_t c = 0; c < columns; ++c) max = scores[c] > max ? scores[c] : max;
     T total = 0;
 #pragma omp simd reduction(+ : total)
-    for (std::int64_t c = 0; c < kKeyBlock; ++c) {
+    for (std::int64_t c = 0; c < columns; ++c) {
       scores[c] = exp(scores[c] - max);
       total += scores[c];
+    }
+    if (max == s.max[r]) {
+      s.total[r] += total;
+      return;
     }
     const T correction = exp(s.max[r] - max);
     s.total[r] = s.total[r] * correction + total;

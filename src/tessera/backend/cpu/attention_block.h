@@ -13,9 +13,10 @@
 
 namespace tessera::cpu {
 
-// A block of scores is 64 KB of float: with its operands it stays in the L2 cache.
-inline constexpr std::int64_t kQueryBlock = 128;
-inline constexpr std::int64_t kKeyBlock = 128;
+// A block of scores is 36 KB of float: with its operands it stays in the L2 cache, and it is whole tiles of
+// three vectors for every vector width.
+inline constexpr std::int64_t kQueryBlock = 96;
+inline constexpr std::int64_t kKeyBlock = 96;
 
 // Blocks are cut into chunks, one task each, so that few heads still keep many threads busy.
 inline std::int64_t attention_num_chunks(const AttentionShape& shape, std::int64_t num_blocks) {
@@ -75,6 +76,10 @@ void multiply_block(const BlockProduct<T>& block) {
   }
 }
 
+template <class S>
+inline constexpr std::int64_t kLineElems = 64 / static_cast<std::int64_t>(sizeof(S));
+inline constexpr std::int64_t kRowsAhead = 8;
+
 // Rows [0, rows) of one head, scaled, to contiguous rows of padded_head_dim; rows up to padded_rows and the
 // padding of each row become zero.
 template <class T, class S>
@@ -82,6 +87,9 @@ void copy_head(const S* from, std::int64_t ld, std::int64_t rows, std::int64_t p
                std::int64_t head_dim, T scale, T* to) {
   const std::int64_t padded = round_up(head_dim, kLanes<T>);
   for (std::int64_t r = 0; r < rows; ++r) {
+    // Rows lie pages apart, which no hardware prefetcher follows.
+    for (std::int64_t i = 0; i < head_dim; i += kLineElems<S>)
+      __builtin_prefetch(from + (r + kRowsAhead) * ld + i);
 #pragma omp simd
     for (std::int64_t i = 0; i < head_dim; ++i) to[r * padded + i] = scale * widened<T>(from[r * ld + i]);
     for (std::int64_t i = head_dim; i < padded; ++i) to[r * padded + i] = 0;
@@ -106,12 +114,11 @@ void pack_keys(const S* from, std::int64_t ld, std::int64_t rows, std::int64_t h
   }
 }
 
-// Scores beyond what query `row` may see become minus infinity.
+// Columns of a row of scores to work on when `num_visible` keys are seen: whole vectors, and all that a tile
+// of neighbouring rows reads.
 template <class T>
-void mask_scores(T* scores, std::int64_t num_visible) {
-  for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < kKeyBlock; ++c) {
-    scores[c] = -std::numeric_limits<T>::infinity();
-  }
+std::int64_t columns_at_work(std::int64_t num_visible) {
+  return std::clamp<std::int64_t>(round_up(num_visible, std::max(kLanes<T>, kTileRows)), 0, kKeyBlock);
 }
 
 }  // namespace tessera::cpu

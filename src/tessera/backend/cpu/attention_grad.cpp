@@ -20,7 +20,7 @@ std::int64_t key_chunks(const AttentionShape& shape) {
   return attention_num_chunks(shape, key_blocks(shape));
 }
 std::int64_t padded_seq(const AttentionShape& shape) {
-  return round_up(shape.seq, std::max(kKeyBlock, kQueryBlock));
+  return round_up(shape.seq, kQueryBlock);
 }
 
 // Per thread: one chunk of keys, and the queries of one head.
@@ -224,15 +224,13 @@ struct Backward {
 
   // Scores to probabilities, and dP to dS; both zero where the query sees no key.
   static void differentiate_row(T* probs, T* dscores, std::int64_t num_visible, T lse, T delta) {
-    if (num_visible < kKeyBlock) {
-      mask_scores(probs, num_visible);
-      std::fill(dscores + std::max<std::int64_t>(0, num_visible), dscores + kKeyBlock, T{0});
-    }
+    const std::int64_t columns = columns_at_work<T>(num_visible);
 #pragma omp simd
-    for (std::int64_t c = 0; c < kKeyBlock; ++c) {
+    for (std::int64_t c = 0; c < columns; ++c) {
       probs[c] = exp(probs[c] - lse);
       dscores[c] = probs[c] * (dscores[c] - delta);
     }
+    for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < columns; ++c) probs[c] = dscores[c] = 0;
   }
 
   // One task: dQ of a block of queries of one head, over the chunks in order.

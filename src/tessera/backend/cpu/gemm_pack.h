@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/backend/cpu/simd.h"
 
@@ -31,28 +32,30 @@ template <class T, class S>
   }
 }
 
-// Transposes a square of vectors in log2(lanes) rounds; round s swaps lane bit s with row bit s.
+// Round kStep of a transposition swaps that bit of the lane with that bit of the row. Masks and row numbers
+// are compile-time constants, or the square would live in memory instead of registers.
+template <class T, int kStep, class V, int Lanes, int... kLane>
+[[gnu::always_inline]] inline void transpose_rounds(V (&rows)[Lanes],
+                                                    std::integer_sequence<int, kLane...> lanes) {
+  if constexpr (kStep < Lanes) {
+    using Index = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+    using Mask = typename Simd<Index, Lanes>::Vector;
+    constexpr Mask low = {((kLane & kStep) != 0 ? Lanes + kLane - kStep : kLane)...};
+    constexpr Mask high = {((kLane & kStep) != 0 ? Lanes + kLane : kLane + kStep)...};
+#pragma GCC unroll 16
+    for (int pair = 0; pair < Lanes / 2; ++pair) {
+      const int i = pair / kStep * 2 * kStep + pair % kStep;
+      const V a = rows[i], b = rows[i + kStep];
+      rows[i] = __builtin_shuffle(a, b, low);
+      rows[i + kStep] = __builtin_shuffle(a, b, high);
+    }
+    transpose_rounds<T, 2 * kStep>(rows, lanes);
+  }
+}
+
 template <class T, class V, int Lanes>
 [[gnu::always_inline]] inline void transpose(V (&rows)[Lanes]) {
-  using Index = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
-  using Mask = typename Simd<Index, Lanes>::Vector;
-#pragma GCC unroll 4
-  for (int s = 1; s < Lanes; s *= 2) {
-    Mask low, high;
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Lanes; ++lane) {
-      const bool set = (lane & s) != 0;
-      low[lane] = static_cast<Index>(set ? Lanes + lane - s : lane);
-      high[lane] = static_cast<Index>(set ? Lanes + lane : lane + s);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < Lanes; ++i) {
-      if ((i & s) != 0) continue;
-      const V a = rows[i], b = rows[i + s];
-      rows[i] = __builtin_shuffle(a, b, low);
-      rows[i + s] = __builtin_shuffle(a, b, high);
-    }
-  }
+  transpose_rounds<T, 1>(rows, std::make_integer_sequence<int, Lanes>{});
 }
 
 // A block of a matrix seen as [wide, k]: `wide` runs over the rows of A or the columns of B.
@@ -96,10 +99,11 @@ void pack_panels(const PackSource<S>& source, std::int64_t width, std::int64_t k
     for (std::int64_t w = 0; w < whole_width; w += Lanes) {
       for (std::int64_t i = 0; i < whole_k; i += Lanes) {
         V square[Lanes];
+        const S* from = source.at(w, i);
 #pragma GCC unroll 16
         for (int r = 0; r < Lanes; ++r) {
-          load_converted<Lanes>(square[r], source.at(w + r, i));
-          __builtin_prefetch(source.at(w + r, i + kAhead));
+          load_converted<Lanes>(square[r], from + r * source.ld);
+          __builtin_prefetch(from + r * source.ld + kAhead);
         }
         transpose<T>(square);
         T* corner = place(w, i);
