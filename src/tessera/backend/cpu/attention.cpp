@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "tessera/backend/cpu/attention_block.h"
 #include "tessera/backend/cpu/vector_math.h"
@@ -21,7 +22,7 @@ struct Scratch {
   T* scores;  // [kQueryBlock, kKeyBlock], then probabilities
   T* sums;    // [kQueryBlock, padded head_dim]: the output before division
   T* max;     // [kQueryBlock]
-  T* total;   // [kQueryBlock]
+  T* total;   // [kQueryBlock, lanes]: sums of exponentials
 
   Scratch(Carver& carver, const AttentionShape& shape) {
     const std::int64_t padded = padded_head_dim<T>(shape), all_keys = round_up(shape.seq, kKeyBlock);
@@ -31,7 +32,7 @@ struct Scratch {
     scores = carver.take<T>(kQueryBlock * kKeyBlock);
     sums = carver.take<T>(kQueryBlock * padded);
     max = carver.take<T>(kQueryBlock);
-    total = carver.take<T>(kQueryBlock);
+    total = carver.take<T>(kQueryBlock * kLanes<T>);
   }
 };
 
@@ -78,15 +79,16 @@ struct Forward {
               num_queries, kQueryBlock, shape.head_dim, static_cast<T>(shape.scale), s.query);
     std::fill(s.sums, s.sums + kQueryBlock * padded, T{0});
     std::fill(s.max, s.max + kQueryBlock, -std::numeric_limits<T>::infinity());
-    std::fill(s.total, s.total + kQueryBlock, T{0});
+    std::fill(s.total, s.total + kQueryBlock * kLanes<T>, T{0});
     const std::int64_t num_keys = shape.causal ? q0 + num_queries : shape.seq;
     for (std::int64_t k0 = 0; k0 < num_keys; k0 += kKeyBlock) add_key_block(q0, num_queries, k0, s);
     for (std::int64_t r = 0; r < num_queries; ++r) {
       S* to = out.data() + (b * shape.seq + q0 + r) * shape.out_width() + h * shape.head_dim;
-      const T inverse = 1 / s.total[r];
+      const T total = std::accumulate(s.total + r * kLanes<T>, s.total + (r + 1) * kLanes<T>, T{0});
+      const T inverse = 1 / total;
       for (std::int64_t i = 0; i < shape.head_dim; ++i) to[i] = S(s.sums[r * padded + i] * inverse);
       lse[static_cast<std::size_t>((b * shape.num_heads + h) * shape.seq + q0 + r)] =
-          s.max[r] + std::log(s.total[r]);
+          s.max[r] + std::log(total);
     }
   }
 
@@ -94,7 +96,7 @@ struct Forward {
     const std::int64_t padded = padded_head_dim<T>(shape), diagonal = q0 - k0;
     const bool on_diagonal = shape.causal && diagonal < kKeyBlock - 1;
     BlockProduct<T> product;
-    product.rows = round_up(num_queries, kTileRows);
+    product.rows = round_up(num_queries, kRowMultiple);
     product.columns = kKeyBlock;
     product.diagonal = diagonal;
     product.part = on_diagonal ? CausalPart::columns_up_to_row : CausalPart::all;
@@ -106,10 +108,11 @@ struct Forward {
                         .c = s.scores,
                         .ldc = kKeyBlock};
     multiply_block<RowsOfA::strided>(product);
-    for (std::int64_t r = 0; r < product.rows; ++r) {
-      exponentiate_row(r, on_diagonal ? std::min(r + diagonal + 1, shape.seq - k0) : shape.seq - k0, padded,
-                       s);
-    }
+    const auto visible = [&](std::int64_t r) {
+      return on_diagonal ? std::min(r + diagonal + 1, shape.seq - k0) : shape.seq - k0;
+    };
+    for (std::int64_t r = 0; r < product.rows; ++r) raise_max(r, visible(r), padded, s);
+    for (std::int64_t r = 0; r < product.rows; ++r) exponentiate(r, visible(r), s);
     product.columns = padded;
     product.part = on_diagonal ? CausalPart::k_up_to_row : CausalPart::all;
     product.b_in_panels = false;
@@ -125,10 +128,9 @@ struct Forward {
     multiply_block<RowsOfA::strided>(product);
   }
 
-  // Scores to exponentials relative to the running maximum, zero where the query sees no key; what was
-  // summed before is scaled to match.
-  static void exponentiate_row(std::int64_t r, std::int64_t num_visible, std::int64_t padded,
-                               const Scratch<T>& s) {
+  // Hides the keys that query r does not see and raises its maximum to the new scores; what was summed
+  // before is scaled to match.
+  static void raise_max(std::int64_t r, std::int64_t num_visible, std::int64_t padded, const Scratch<T>& s) {
     T* scores = s.scores + r * kKeyBlock;
     const std::int64_t columns = columns_at_work<T>(num_visible);
     for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < columns; ++c) {
@@ -137,22 +139,33 @@ struct Forward {
     T max = s.max[r];
 #pragma omp simd reduction(max : max)
     for (std::int64_t c = 0; c < columns; ++c) max = scores[c] > max ? scores[c] : max;
-    T total = 0;
-#pragma omp simd reduction(+ : total)
-    for (std::int64_t c = 0; c < columns; ++c) {
-      scores[c] = exp(scores[c] - max);
-      total += scores[c];
-    }
-    if (max == s.max[r]) {
-      s.total[r] += total;
-      return;
-    }
+    if (max == s.max[r]) return;
     const T correction = exp(s.max[r] - max);
-    s.total[r] = s.total[r] * correction + total;
     s.max[r] = max;
+    T* total = s.total + r * kLanes<T>;
+#pragma omp simd
+    for (int lane = 0; lane < kLanes<T>; ++lane) total[lane] *= correction;
     T* sums = s.sums + r * padded;
 #pragma omp simd
     for (std::int64_t i = 0; i < padded; ++i) sums[i] *= correction;
+  }
+
+  // Scores to exponentials, added to the query's total lane by lane: a sum across lanes here would make the
+  // loop wait for it row by row.
+  static void exponentiate(std::int64_t r, std::int64_t num_visible, const Scratch<T>& s) {
+    T* scores = s.scores + r * kKeyBlock;
+    const std::int64_t columns = columns_at_work<T>(num_visible);
+    const T max = s.max[r];
+    T total[kLanes<T>];
+    std::copy_n(s.total + r * kLanes<T>, kLanes<T>, total);
+    for (std::int64_t c = 0; c < columns; c += kLanes<T>) {
+#pragma omp simd
+      for (int lane = 0; lane < kLanes<T>; ++lane) {
+        scores[c + lane] = exp(scores[c + lane] - max);
+        total[lane] += scores[c + lane];
+      }
+    }
+    std::copy_n(total, kLanes<T>, s.total + r * kLanes<T>);
   }
 };
 

@@ -18,9 +18,14 @@ namespace tessera::cpu {
 inline constexpr std::int64_t kQueryBlock = 96;
 inline constexpr std::int64_t kKeyBlock = 96;
 
+// Rows are computed in multiples that are whole tiles of either shape.
+inline constexpr std::int64_t kRowMultiple = 24;
+static_assert(kRowMultiple % kTileRows == 0 && kRowMultiple % kWideTileRows == 0);
+static_assert(kQueryBlock % kRowMultiple == 0 && kKeyBlock % kRowMultiple == 0);
+
 // Blocks are cut into chunks, one task each, so that few heads still keep many threads busy.
 inline std::int64_t attention_num_chunks(const AttentionShape& shape, std::int64_t num_blocks) {
-  constexpr std::int64_t kEnoughTasks = 32;
+  constexpr std::int64_t kEnoughTasks = 16;
   const std::int64_t heads = std::max<std::int64_t>(1, shape.batch * shape.num_kv_heads);
   return std::clamp<std::int64_t>(ceil_div(kEnoughTasks, heads), 1, std::max<std::int64_t>(1, num_blocks));
 }
@@ -41,7 +46,8 @@ enum class CausalPart {
 
 template <class T>
 struct BlockProduct {
-  std::int64_t rows = 0;  // rows and columns are computed in whole tiles and vectors: all buffers are padded
+  std::int64_t rows =
+      0;  // a multiple of kRowMultiple; columns are computed in whole vectors: buffers are padded
   std::int64_t columns = 0;
   TileOperands<T> operands;  // of the whole block
   bool b_in_panels = false;  // as pack_keys leaves it; else rows of ldb elements
@@ -49,29 +55,45 @@ struct BlockProduct {
   std::int64_t diagonal = 0;
 };
 
+// The part of `block` at row r and column panel [column, column + num_vectors * lanes).
+template <RowsOfA kRows, class T>
+TileOperands<T> block_tile(const BlockProduct<T>& block, std::int64_t r, int tile_rows, std::int64_t column,
+                           int num_vectors) {
+  const std::int64_t first_visible = r - block.diagonal, end_visible = r + tile_rows + block.diagonal;
+  const std::int64_t k = block.operands.k;
+  const std::int64_t k_begin =
+      block.part == CausalPart::k_from_row ? std::clamp<std::int64_t>(first_visible, 0, k) : 0;
+  const std::int64_t k_end =
+      block.part == CausalPart::k_up_to_row ? std::clamp<std::int64_t>(end_visible, 0, k) : k;
+  TileOperands<T> tile = block.operands;
+  tile.k = k_end - k_begin;
+  tile.a += kRows == RowsOfA::adjacent ? r + k_begin * tile.a_stride : r * tile.a_stride + k_begin;
+  if (block.b_in_panels) tile.ldb = num_vectors * kLanes<T>;
+  tile.b += (block.b_in_panels ? column * k : column) + k_begin * tile.ldb;
+  tile.c += r * tile.ldc + column;
+  if (tile.addend != nullptr) tile.addend += r * tile.ld_addend + column;
+  return tile;
+}
+
 template <RowsOfA kRows, class T>
 void multiply_block(const BlockProduct<T>& block) {
-  const TileOperands<T>& whole = block.operands;
-  const Panels panels{ceil_div(block.columns, kLanes<T>)};
+  const std::int64_t num_vectors = ceil_div(block.columns, kLanes<T>);
+  if (kNumVectorRegisters == 32 && num_vectors % kWideTileVectors == 0 && !block.b_in_panels) {
+    for (std::int64_t v = 0; v < num_vectors; v += kWideTileVectors) {
+      for (std::int64_t r = 0; r < block.rows; r += kWideTileRows) {
+        multiply_tile<kWideTileRows, kWideTileVectors, kRows>(
+            block_tile<kRows>(block, r, kWideTileRows, v * kLanes<T>, kWideTileVectors));
+      }
+    }
+    return;
+  }
+  const Panels panels{num_vectors};
   for (std::int64_t p = 0; p < panels.count(); ++p) {
     const std::int64_t column = panels.begin(p) * kLanes<T>;
-    const int num_vectors = panels.width(p);
     for (std::int64_t r = 0; r < block.rows; r += kTileRows) {
-      const std::int64_t last_visible = r + kTileRows - 1 + block.diagonal;
-      if (block.part == CausalPart::columns_up_to_row && column > last_visible) continue;
-      const std::int64_t k_begin =
-          block.part == CausalPart::k_from_row ? std::clamp<std::int64_t>(r - block.diagonal, 0, whole.k) : 0;
-      const std::int64_t k_end = block.part == CausalPart::k_up_to_row
-                                     ? std::clamp<std::int64_t>(last_visible + 1, 0, whole.k)
-                                     : whole.k;
-      TileOperands<T> tile = whole;
-      tile.k = k_end - k_begin;
-      tile.a += kRows == RowsOfA::adjacent ? r + k_begin * whole.a_stride : r * whole.a_stride + k_begin;
-      tile.ldb = block.b_in_panels ? num_vectors * kLanes<T> : whole.ldb;
-      tile.b += (block.b_in_panels ? column * whole.k : column) + k_begin * tile.ldb;
-      tile.c += r * whole.ldc + column;
-      if (tile.addend != nullptr) tile.addend += r * whole.ld_addend + column;
-      multiply_tile<kRows>(num_vectors, tile);
+      const bool hidden = column > r + kTileRows - 1 + block.diagonal;
+      if (block.part == CausalPart::columns_up_to_row && hidden) continue;
+      multiply_tile<kRows>(panels.width(p), block_tile<kRows>(block, r, kTileRows, column, panels.width(p)));
     }
   }
 }
@@ -114,11 +136,12 @@ void pack_keys(const S* from, std::int64_t ld, std::int64_t rows, std::int64_t h
   }
 }
 
-// Columns of a row of scores to work on when `num_visible` keys are seen: whole vectors, and all that a tile
-// of neighbouring rows reads.
+// Columns of a row of scores to work on when `num_visible` keys are seen: all that a tile of neighbouring
+// rows reads, in whole vectors.
 template <class T>
 std::int64_t columns_at_work(std::int64_t num_visible) {
-  return std::clamp<std::int64_t>(round_up(num_visible, std::max(kLanes<T>, kTileRows)), 0, kKeyBlock);
+  const std::int64_t columns = std::max<std::int64_t>(0, num_visible + kTileRows - 1);
+  return std::min(kKeyBlock, round_up(columns, kLanes<T>));
 }
 
 }  // namespace tessera::cpu

@@ -163,7 +163,7 @@ struct Backward {
   // Queries from q0, keys from k0, which is key `at` of the chunk.
   void add_block(std::int64_t q0, std::int64_t k0, std::int64_t at, T* dq, const Scratch<T>& s) const {
     const std::int64_t padded = padded_head_dim<T>(shape), head_dim = shape.head_dim;
-    const std::int64_t num_queries = round_up(std::min(kQueryBlock, shape.seq - q0), kTileRows);
+    const std::int64_t num_queries = round_up(std::min(kQueryBlock, shape.seq - q0), kRowMultiple);
     const std::int64_t num_keys = std::min(kKeyBlock, shape.seq - k0);
     const bool on_diagonal = shape.causal && q0 - k0 < kKeyBlock - 1;
     const auto part = [&](CausalPart causal) { return on_diagonal ? causal : CausalPart::all; };
@@ -190,7 +190,7 @@ struct Backward {
                         s.delta[q0 + r]);
     }
 
-    product.rows = round_up(num_keys, kTileRows), product.columns = padded, product.b_in_panels = false;
+    product.rows = round_up(num_keys, kRowMultiple), product.columns = padded, product.b_in_panels = false;
     product.part = part(CausalPart::k_from_row);
     T* dvalues = s.dvalues + at * padded;
     T* dkeys = s.dkeys + at * padded;

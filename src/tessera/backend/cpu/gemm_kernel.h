@@ -15,11 +15,14 @@ namespace tessera::cpu {
 // hold one row of B and a broadcast element of A. The loads per FMA stay below what the load ports give.
 inline constexpr int kTileRows = kNumVectorRegisters == 32 ? 8 : 4;
 inline constexpr int kMaxTileVectors = 3;
+// The same number of sums in another shape, for rows of four vectors, where there are registers for it.
+inline constexpr int kWideTileRows = 6;
+inline constexpr int kWideTileVectors = 4;
 
 // How the elements of A lie: element (row, i) is a[row + i * stride] or a[row * stride + i].
 enum class RowsOfA { adjacent, strided };
 
-// The operands of one tile: C = alpha * A[kTileRows, k] * B[k, vectors] + addend. The addend is a matrix
+// The operands of one tile: C = alpha * A[rows, k] * B[k, vectors] + addend. The addend is a matrix
 // of C's shape (C itself to accumulate), one row of it with ld 0 (a bias), or absent.
 template <class T>
 struct TileOperands {
@@ -39,7 +42,7 @@ struct TileOperands {
   std::int64_t next_step = 0;
 };
 
-template <int NumVectors, RowsOfA kRows, class T>
+template <int Rows, int NumVectors, RowsOfA kRows, class T>
 [[gnu::noinline]] void multiply_tile(const TileOperands<T>& tile) {
   using V = typename Simd<T>::Vector;
   constexpr int lanes = kLanes<T>;
@@ -49,25 +52,25 @@ template <int NumVectors, RowsOfA kRows, class T>
   const std::int64_t next_step = tile.next_step;
   const std::int64_t k = tile.k, a_stride = tile.a_stride, ldb = tile.ldb;
 #pragma GCC unroll 8
-  for (int r = 0; r < kTileRows; ++r) {
+  for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < NumVectors; ++v) __builtin_prefetch(tile.c + r * tile.ldc + v * lanes, 1);
   }
-  V sum[kTileRows][NumVectors] = {};
+  V sum[Rows][NumVectors] = {};
   for (std::int64_t i = 0; i < k; ++i) {
     __builtin_prefetch(next + i * next_step, 0, 2);
     V b_row[NumVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < NumVectors; ++v) load(b_row[v], b + i * ldb + v * lanes);
 #pragma GCC unroll 8
-    for (int r = 0; r < kTileRows; ++r) {
+    for (int r = 0; r < Rows; ++r) {
       const T element = kRows == RowsOfA::adjacent ? a[i * a_stride + r] : a[r * a_stride + i];
 #pragma GCC unroll 4
       for (int v = 0; v < NumVectors; ++v) sum[r][v] += element * b_row[v];
     }
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < kTileRows; ++r) {
+  for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < NumVectors; ++v) {
       V addend = {};
@@ -78,15 +81,16 @@ template <int NumVectors, RowsOfA kRows, class T>
   }
 }
 
+// The kernel for tiles of kTileRows.
 template <RowsOfA kRows, class T>
 void multiply_tile(int num_vectors, const TileOperands<T>& tile) {
   switch (num_vectors) {
     case 1:
-      return multiply_tile<1, kRows>(tile);
+      return multiply_tile<kTileRows, 1, kRows>(tile);
     case 2:
-      return multiply_tile<2, kRows>(tile);
+      return multiply_tile<kTileRows, 2, kRows>(tile);
     default:
-      return multiply_tile<3, kRows>(tile);
+      return multiply_tile<kTileRows, 3, kRows>(tile);
   }
 }
 
