@@ -1,8 +1,8 @@
 // The micro-kernel under every matrix product and attention block: a tile of kTileRows rows by one to
 // three vectors of C stays in registers while K runs by.
 //
-// An element of C is one chain of fused multiply-adds over k, in order, whatever the tile it falls into:
-// how a product is cut into tiles cannot change its bits.
+// A call makes each element of C one chain of multiply-adds over k, in order, whatever the tile it falls
+// into: how a product is cut into tiles cannot change its bits.
 #pragma once
 
 #include <cstdint>
