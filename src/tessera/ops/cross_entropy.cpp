@@ -8,9 +8,18 @@
 namespace tessera {
 namespace {
 
-// Logits of a chunk: large enough to feed the matrix product, small beside the activations.
-constexpr std::int64_t kChunkElems = 8 << 20;
-constexpr std::int64_t kMinChunkRows = 64;
+// Logits of a chunk: every chunk reads the whole weight, so few large ones are faster; 128 MB of fp32
+// is still small beside the weights of a model with such a vocabulary.
+constexpr std::int64_t kChunkElems = 32 << 20;
+constexpr std::int64_t kChunkRowMultiple = 64;
+
+// Equal chunks of at most kChunkElems.
+std::int64_t choose_chunk_rows(std::int64_t rows, std::int64_t vocab) {
+  const std::int64_t most = std::max(kChunkRowMultiple, kChunkElems / vocab);
+  const std::int64_t chunks = (rows + most - 1) / most;
+  const std::int64_t even = (rows + chunks - 1) / chunks;
+  return std::min(rows, (even + kChunkRowMultiple - 1) / kChunkRowMultiple * kChunkRowMultiple);
+}
 
 void check_targets(const InferCall& call, std::size_t rows_of, std::size_t targets, std::size_t scale) {
   call.check_dtype(targets, DType::i32);
@@ -119,9 +128,8 @@ ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, Va
 ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId targets,
                              ValueId loss_scale) {
   const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = graph.type(weight).shape[0];
-  const std::int64_t fitting = std::max(kMinChunkRows, kChunkElems / vocab / kMinChunkRows * kMinChunkRows);
   return emit(graph, Op::linear_cross_entropy, Phase::forward, std::move(name),
-              LinearCrossEntropyAttrs{std::min(rows, fitting)}, {x, weight, targets, loss_scale})[0];
+              LinearCrossEntropyAttrs{choose_chunk_rows(rows, vocab)}, {x, weight, targets, loss_scale})[0];
 }
 
 }  // namespace tessera

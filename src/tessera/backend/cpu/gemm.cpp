@@ -19,7 +19,7 @@ constexpr std::int64_t kMaxBlockK = 768;
 constexpr std::int64_t kMaxBlockWide = 4096;
 constexpr std::int64_t kMaxTileRows = 128;
 constexpr std::int64_t kMaxTilePanels = 8;
-// Rows of A that one task packs: 32 tiles' rows side by side read whole cache lines of a transposed A.
+// Rows of A that one task packs: side by side, so that whole cache lines of a transposed A are read.
 constexpr std::int64_t kPackedRows = 64;
 
 template <class T>
@@ -31,7 +31,7 @@ std::int64_t even_piece(std::int64_t total, std::int64_t most, std::int64_t mult
   return std::max(multiple, round_up(ceil_div(total, num_pieces), multiple));
 }
 
-// A function of the shape alone; k_block, on which bits depend, of K alone.
+// A function of the shape alone; the cut of K, on which bits depend, of K alone.
 template <class T>
 struct Blocking {
   std::int64_t m, n, k;  // of a block
@@ -213,9 +213,11 @@ class Product {
     operands.b = scratch_.b + column * block.k;
     operands.ldb = num_vectors * kWidth;
     const std::int64_t num_row_tiles = ceil_div(tile.rows, kTileRows);
-    operands.next_step = panel + 1 < block.panels.count() ? ceil_div(operands.ldb, num_row_tiles) : 0;
+    const bool has_next = panel + 1 < block.panels.count();
+    operands.next_step = has_next ? ceil_div(operands.ldb, num_row_tiles) : 0;
     for (std::int64_t r = 0; r < tile.rows; r += kTileRows) {
-      operands.next = operands.b + (operands.ldb + r / kTileRows * operands.next_step) * block.k;
+      if (has_next)
+        operands.next = operands.b + (operands.ldb + r / kTileRows * operands.next_step) * block.k;
       if constexpr (kNarrowC) {
         operands.c = sums + r * kTileColumns<T> + column - first_column(block, tile);
         operands.ldc = kTileColumns<T>;

@@ -1,8 +1,8 @@
 // The micro-kernel under every matrix product and attention block: a tile of kTileRows rows by one to
 // three vectors of C stays in registers while K runs by.
 //
-// An element of C is one chain of fused multiply-adds over k, in order, whatever the tile it falls into:
-// how a product is cut into tiles cannot change its bits.
+// A call makes each element of C one chain of multiply-adds over k, in order, whatever the tile it falls
+// into: how a product is cut into tiles cannot change its bits.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,9 @@ template <int Rows, int NumVectors, RowsOfA kRows, class T>
   constexpr int lanes = kLanes<T>;
   const T* const a = tile.a;
   const T* const b = tile.b;
-  const T* const next = tile.next;
+  // Fetching an address that is not mapped costs a page walk each time: without a next panel, refetch this
+  // one.
+  const T* const next = tile.next != nullptr ? tile.next : b;
   const std::int64_t next_step = tile.next_step;
   const std::int64_t k = tile.k, a_stride = tile.a_stride, ldb = tile.ldb;
 #pragma GCC unroll 8

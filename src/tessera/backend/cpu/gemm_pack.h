@@ -2,6 +2,7 @@
 // which the micro-kernel reads it: k by k, a panel's width of adjacent compute-type elements.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -72,49 +73,54 @@ struct PackSource {
   }
 };
 
-// Packs panels of PanelWidth from `width` rows (columns) of `source`: element (w, i) goes to
+// Packs panels from `width` rows (columns) of `source`: element (w, i) goes to
 // to[w / panel_width * panel_width * k + i * panel_width + w % panel_width]. The last panel is filled up with
 // zeros. Squares of `Lanes` are transposed in registers; Lanes divides panel_width.
 template <int Lanes, class T, class S>
 void pack_panels(const PackSource<S>& source, std::int64_t width, std::int64_t k, T* to,
                  std::int64_t panel_width) {
   using V = typename Simd<T, Lanes>::Vector;
-  // The hardware does not follow this many rows at once: fetch each a few cache lines ahead.
-  constexpr std::int64_t kAhead = 256 / static_cast<std::int64_t>(sizeof(S));
-  const std::int64_t padded_width = round_up(width, panel_width);
-  const auto place = [&](std::int64_t w, std::int64_t i) {
-    return to + w / panel_width * panel_width * k + i * panel_width + w % panel_width;
-  };
+  // The hardware follows neither this many rows at once nor rows pages apart: fetch ahead.
+  constexpr std::int64_t kElemsAhead = 256 / static_cast<std::int64_t>(sizeof(S)), kRowsAhead = 8;
   const std::int64_t whole_width = width / Lanes * Lanes;
   const std::int64_t whole_k = source.wide_is_contiguous ? k : k / Lanes * Lanes;
   if (source.wide_is_contiguous) {
     for (std::int64_t i = 0; i < k; ++i) {
-      for (std::int64_t w = 0; w < whole_width; w += Lanes) {
-        V vector;
-        load_converted<Lanes>(vector, source.at(w, i));
-        store(place(w, i), vector);
+      const S* from = source.at(0, i);
+      T* panel = to + i * panel_width;
+      for (std::int64_t w0 = 0; w0 < whole_width; w0 += panel_width, panel += panel_width * k) {
+        const std::int64_t end = std::min(panel_width, whole_width - w0);
+        for (std::int64_t w = 0; w < end; w += Lanes) {
+          V vector;
+          load_converted<Lanes>(vector, from + w0 + w);
+          __builtin_prefetch(from + w0 + w + kRowsAhead * source.ld);
+          store(panel + w, vector);
+        }
       }
     }
   } else {
     for (std::int64_t w = 0; w < whole_width; w += Lanes) {
+      T* panel = to + w / panel_width * panel_width * k + w % panel_width;
       for (std::int64_t i = 0; i < whole_k; i += Lanes) {
         V square[Lanes];
         const S* from = source.at(w, i);
 #pragma GCC unroll 16
         for (int r = 0; r < Lanes; ++r) {
           load_converted<Lanes>(square[r], from + r * source.ld);
-          __builtin_prefetch(from + r * source.ld + kAhead);
+          __builtin_prefetch(from + r * source.ld + kElemsAhead);
         }
         transpose<T>(square);
-        T* corner = place(w, i);
 #pragma GCC unroll 16
-        for (int r = 0; r < Lanes; ++r) store(corner + r * panel_width, square[r]);
+        for (int r = 0; r < Lanes; ++r) store(panel + (i + r) * panel_width, square[r]);
       }
     }
   }
+  // What does not fill a vector, and the zeros.
+  const std::int64_t padded_width = round_up(width, panel_width);
   for (std::int64_t w = 0; w < padded_width; ++w) {
     for (std::int64_t i = w < whole_width ? whole_k : 0; i < k; ++i) {
-      *place(w, i) = w < width ? widened<T>(*source.at(w, i)) : T{0};
+      to[w / panel_width * panel_width * k + i * panel_width + w % panel_width] =
+          w < width ? widened<T>(*source.at(w, i)) : T{0};
     }
   }
 }
