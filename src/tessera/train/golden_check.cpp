@@ -199,7 +199,16 @@ class Check {
 
 }  // namespace
 
-GoldenBounds golden_bounds(PrecisionName) { return {}; }
+// Those of bf16: twice the worst that PyTorch shows under the same policy, by tests/golden/measure_bf16.py.
+GoldenBounds golden_bounds(PrecisionName precision) {
+  if (precision == PrecisionName::fp32) return {};
+  return {.logits = 2.6e-2,
+          .gradient = 6.0e-2,
+          .first_loss = 5.5e-4,
+          .later_loss = 1.8e-2,
+          .grad_norm = 0.83,
+          .final_weights = 6.4e-2};
+}
 
 std::vector<GoldenLine> run_golden_check(const std::filesystem::path& folder, RunConfig config) {
   TS_CHECK(config.device != DeviceName::null, "device=null computes nothing that could be checked");
