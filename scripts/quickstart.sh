@@ -38,7 +38,7 @@ get_text() {
     king_james
   else
     echo "no bible-kjv here; trying the novels of r-cran-janeaustenr" >&2
-    scripts/apt_install.sh r-base-core r-cran-janeaustenr >&2
+    scripts/apt_install.sh r-cran-janeaustenr >&2
     jane_austen
   fi
 }
@@ -47,14 +47,19 @@ say "1/5 building tessera"
 scripts/build.sh
 
 say "2/5 text and tokenizer"
-mkdir -p "$data"
-source_name=${text_argument:-default}
-if [ "$(cat "$data/source" 2>/dev/null)" != "$source_name" ]; then
-  get_text >"$text.partial"
-  mv "$text.partial" "$text"
-  $tessera data bpe --vocab-size 4096 --out $data/tokenizer "$text"
-  $tessera data build --documents paragraph --tokenizer $data/tokenizer --out $data/tokens "$text"
-  echo "$source_name" >"$data/source"
+mkdir -p $data
+prompt="And it came to pass"
+source_name=default
+if [ -n "$text_argument" ]; then
+  prompt=$(awk 'NF >= 4 { print $1, $2, $3, $4; exit }' "$text_argument")
+  source_name="$text_argument $(cksum <"$text_argument")"
+fi
+if [ "$(cat $data/source 2>/dev/null)" != "$source_name" ]; then
+  get_text >$text.partial
+  mv $text.partial $text
+  $tessera data bpe --vocab-size 4096 --out $data/tokenizer $text
+  $tessera data build --documents paragraph --tokenizer $data/tokenizer --out $data/tokens $text
+  echo "$source_name" >$data/source
 else
   echo "using those in $data again"
 fi
@@ -64,19 +69,19 @@ number=1
 while [ -e $out/run-$number ]; do number=$((number + 1)); done
 run=$out/run-$number
 
-say "3/5 training a small Llama (configs/quickstart.yaml) in $run; Ctrl-C stops and saves"
+say "3/5 training a small Llama (configs/quickstart.yaml) in $run; Ctrl-C saves and stops"
 $tessera train configs/quickstart.yaml train.out=$run
 
 say "4/5 its loss on the text it has not seen"
 $tessera eval $run
 
 say "5/5 what it writes"
-$tessera generate $run --prompt "And it came to pass" --tokens 120 --temperature 0.8 --top-k 40
+$tessera generate $run --prompt "$prompt" --tokens 120 --temperature 0.8 --top-k 40
 
 minutes=$(((SECONDS - started) / 60)) seconds=$(((SECONDS - started) % 60))
 say "done in $minutes min $seconds s"
 cat <<END
-checkpoint   $run/$(ls $run | grep -m1 -E '^step' || true)
+checkpoint   $(echo $run/step-*)
 loss curve   $run/loss.svg
 metrics      $run/metrics.jsonl
 write more   $tessera generate $run --prompt "In the beginning" --tokens 200
