@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# scripts/build.sh [--tests]: installs what is missing, then builds tessera and golden_check into build/bin/.
+# With --tests also the tests and the benchmarks.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+packages=(g++ cmake ninja-build ccache pkg-config
+          libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libxxhash-dev)
+tests=OFF
+targets=(tessera golden_check)
+case "${1:-}" in
+  "") ;;
+  --tests)
+    tests=ON
+    targets=(all)
+    packages+=(libgtest-dev libpcre2-dev)
+    ;;
+  *)
+    echo "usage: scripts/build.sh [--tests]" >&2
+    exit 2
+    ;;
+esac
+
+scripts/apt_install.sh "${packages[@]}"
+
+# A build with tests serves one without, so only the first build and the first with tests configure;
+# after that, ninja itself runs CMake again when a CMake file changed.
+log=build/configure.log
+if [ ! -f build/build.ninja ] || { [ $tests = ON ] && ! grep -q '^TESSERA_TESTS:BOOL=ON' build/CMakeCache.txt; }; then
+  echo "configuring build/  (log: $log)"
+  mkdir -p build
+  if ! cmake --preset release -DTESSERA_TESTS=$tests >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "CMake failed; all of its output is in $log" >&2
+    exit 1
+  fi
+fi
+cmake --build --preset release --target "${targets[@]}"

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# scripts/test.sh: set-up and all tests. First the release build's, then the same under the address and
+# undefined-behaviour sanitizers, without those labelled slow. Stops at the first failure, non-zero.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scripts/build.sh --tests
+ctest --preset release --parallel 2
+
+echo "the same under sanitizers, in build/asan"
+[ -f build/asan/build.ninja ] || cmake --preset asan >build/configure-asan.log
+cmake --build --preset asan
+ctest --preset asan --label-exclude slow --parallel 2
