@@ -37,7 +37,7 @@ int eval_command(int argc, const char* const* argv) {
   const RunData data = open_run_data(config);
   TS_CHECK(data.valid_samples.size() > 0, "the run held nothing out (data.valid_fraction = 0): pass --data PREFIX");
 
-  const std::unique_ptr<Device> device = make_device(config);
+  const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);
   const std::int64_t samples = data.valid_samples.size();
   const BatchShape shape{std::min(config.train.micro_batch, samples), config.train.seq_len};

@@ -41,7 +41,7 @@ int generate_command(int argc, const char* const* argv) {
     ids.push_back(*end);
   }
 
-  const std::unique_ptr<Device> device = make_device(config);
+  const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);
   Generator generator(*saved.model, DType::f32, *device, *weights.executor);
   std::fputs(prompt.c_str(), stdout);

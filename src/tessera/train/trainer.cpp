@@ -48,7 +48,7 @@ class Run {
   Run(const RunConfig& config, bool resume, const TrainCallbacks& callbacks)
       : config_(config),
         callbacks_(callbacks),
-        device_(make_device(config)),
+        device_(make_computing_device(config)),
         data_(open_run_data(config)),
         model_(make_model(config, data_.tokenizer_vocab_size)) {
     open_batches();
