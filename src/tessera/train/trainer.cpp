@@ -83,6 +83,7 @@ class Run {
   void say_memory();
   void start_weights();
   void restore(const std::filesystem::path& folder);
+  TrainSummary summary_of_finished_run() const;
   double evaluate();
   void save(std::int64_t steps_done);
   StepReport report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const;
@@ -194,7 +195,23 @@ StepReport Run::report(std::int64_t steps_done, const StepResult& result, double
   return r;
 }
 
+// Resumed where no step is left: the numbers are those of the log's last line.
+TrainSummary Run::summary_of_finished_run() const {
+  callbacks_.message(fmt::format("nothing to do: {} steps are done, train.steps is {}", first_step_, config_.train.steps));
+  TrainSummary summary;
+  summary.steps_done = first_step_;
+  summary.last_loss = summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
+  summary.checkpoint = last_checkpoint_;
+  const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
+  if (!reports.empty()) {
+    summary.last_loss = reports.back().loss;
+    summary.last_eval_loss = reports.back().eval_loss.value_or(summary.last_eval_loss);
+  }
+  return summary;
+}
+
 TrainSummary Run::go() {
+  if (first_step_ >= config_.train.steps) return summary_of_finished_run();
   const LearningRateSchedule schedule = schedule_of(config_);
   PrefetchLoader loader([&](std::int64_t first, Batch& batch) { train_batches_->fill(first, batch); },
                         {.batch_size = config_.train.global_batch,
