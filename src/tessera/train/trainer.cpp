@@ -85,6 +85,7 @@ class Run {
   void restore(const std::filesystem::path& folder);
   TrainSummary summary_of_finished_run() const;
   double evaluate();
+  const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
   void save(std::int64_t steps_done);
   StepReport report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const;
 
@@ -100,6 +101,7 @@ class Run {
   Batch eval_batch_;
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
+  std::int64_t last_saved_step_ = 0;
   double flops_per_token_ = 0;
   double peak_flops_ = 0;
 };
@@ -154,6 +156,7 @@ void Run::restore(const std::filesystem::path& folder) {
            "{} has seen {} samples in {} steps; train.global_batch = {} does not continue it", folder.string(),
            checkpoint.info().consumed_samples, first_step_, config_.train.global_batch);
   last_checkpoint_ = folder.string();
+  last_saved_step_ = first_step_;
   callbacks_.message(fmt::format("resuming from {} at step {}", folder.string(), first_step_));
 }
 
@@ -168,6 +171,19 @@ double Run::evaluate() {
   return sum / static_cast<double>(count);
 }
 
+// Bad tokens end the run, but not the steps that were taken before they turned up.
+const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
+  try {
+    return loader.next();
+  } catch (const Error&) {
+    if (steps_done > last_saved_step_) {
+      save(steps_done);
+      callbacks_.message(fmt::format("stopping after step {}: saved {}", steps_done, last_checkpoint_));
+    }
+    throw;
+  }
+}
+
 void Run::save(std::int64_t steps_done) {
   CheckpointInfo info;
   info.step = steps_done;
@@ -177,6 +193,7 @@ void Run::save(std::int64_t steps_done) {
                                      checkpoint_files(step_->executor(), step_->parameters()),
                                      static_cast<int>(config_.train.keep_last))
                          .string();
+  last_saved_step_ = steps_done;
 }
 
 StepReport Run::report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const {
@@ -222,7 +239,7 @@ TrainSummary Run::go() {
   summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
   for (std::int64_t step = first_step_; step < config_.train.steps && !summary.stopped_early; ++step) {
     const auto start = Clock::now();
-    const Batch& batch = loader.next();
+    const Batch& batch = next_batch(loader, step);
     const double rate = learning_rate(schedule, step);
     const StepResult result = step_->run(batch.inputs, batch.targets, step, rate);
     TS_CHECK(std::isfinite(result.loss) && std::isfinite(result.grad_norm),
