@@ -1,9 +1,12 @@
 // The program: finds the command, prints what it throws.
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/cli/commands.h"
+#include "tessera/train/nearest_name.h"
 
 namespace {
 
@@ -45,7 +48,9 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  std::fprintf(stderr, "tessera: unknown command '%s'\n", argv[1]);
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  std::fprintf(stderr, "tessera: unknown command '%s'%s\n", argv[1], tessera::did_you_mean(name, names).c_str());
   print_help(stderr);
   return 2;
 }

@@ -11,6 +11,7 @@
 #include "tessera/text/bpe_encoder.h"
 #include "tessera/text/bpe_tokenizer.h"
 #include "tessera/text/bpe_trainer.h"
+#include "tessera/train/nearest_name.h"
 
 namespace tessera {
 namespace {
@@ -130,7 +131,9 @@ int data_command(int argc, const char* const* argv) {
     std::fputs(kHelp, stdout);
     return 0;
   }
-  fail("tessera data: unknown command '{}'\n{}", command, kHelp);
+  const std::vector<std::string> names = {"bpe", "build", "tokenize"};
+  fmt::print(stderr, "tessera data: unknown command '{}'{}\n{}", command, did_you_mean(command, names), kHelp);
+  return 2;
 }
 
 }  // namespace tessera
