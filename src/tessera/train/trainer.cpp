@@ -64,9 +64,7 @@ class Run {
     } else {
       start_weights();
     }
-    std::filesystem::create_directories(config.train.out);
-    write_file(std::filesystem::path(config.train.out) / "run.yaml", to_yaml(config));
-    write_file(std::filesystem::path(config.train.out) / "config.json", model_->config_json());
+    start_folder();
     log_ = std::make_unique<JsonlLog>(metrics_path(), first_step_);
     flops_per_token_ = static_cast<double>(training_flops(*model_, {1, config.train.seq_len})) /
                        static_cast<double>(config.train.seq_len);
@@ -79,6 +77,7 @@ class Run {
   std::filesystem::path metrics_path() const { return std::filesystem::path(config_.train.out) / "metrics.jsonl"; }
 
   void open_batches();
+  void start_folder() const;
   void make_evaluator();
   void say_memory();
   void start_weights();
@@ -114,6 +113,15 @@ void Run::open_batches() {
     options.shuffle_seed.reset();
     valid_ = std::make_unique<TokenBatches>(data_.valid, data_.valid_samples, options);
   }
+}
+
+void Run::start_folder() const {
+  const std::filesystem::path out = config_.train.out;
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  TS_CHECK(!error, "train.out: cannot create folder {}: {}", out.string(), error.message());
+  write_file(out / "run.yaml", to_yaml(config_));
+  write_file(out / "config.json", model_->config_json());
 }
 
 void Run::make_evaluator() {
