@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
   }
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
-  std::fprintf(stderr, "tessera: unknown command '%s'%s\n", argv[1], tessera::did_you_mean(name, names).c_str());
+  std::fprintf(stderr, "tessera: unknown command '%s'%s\n", argv[1],
+               tessera::did_you_mean(name, names).c_str());
   print_help(stderr);
   return 2;
 }

@@ -17,7 +17,8 @@ namespace {
 std::map<std::string, std::string> read_tokenizer(const std::string& folder) {
   std::map<std::string, std::string> files;
   if (folder.empty()) return files;
-  for (const char* name : {"vocab.json", "merges.txt"}) files[name] = read_file(std::filesystem::path(folder) / name);
+  for (const char* name : {"vocab.json", "merges.txt"})
+    files[name] = read_file(std::filesystem::path(folder) / name);
   return files;
 }
 
@@ -51,7 +52,8 @@ int convert_command(int argc, const char* const* argv) {
     std::printf("wrote %s/model.safetensors and config.json\n", to.c_str());
   } else {
     CheckpointInfo info;
-    info.properties = {{kModelConfigProperty, saved.model->config_json()}, {kRunConfigProperty, to_yaml(run_config_of(saved))}};
+    info.properties = {{kModelConfigProperty, saved.model->config_json()},
+                       {kRunConfigProperty, to_yaml(run_config_of(saved))}};
     std::vector<CheckpointFile> files = checkpoint_files(*weights.executor, weights.parameters);
     files.pop_back();  // a converted model has no optimizer state
     const std::filesystem::path folder = save_checkpoint(to, info, files);

@@ -136,7 +136,8 @@ int data_command(int argc, const char* const* argv) {
     return 0;
   }
   const std::vector<std::string> names = {"bpe", "build", "tokenize"};
-  fmt::print(stderr, "tessera data: unknown command '{}'{}\n{}", command, did_you_mean(command, names), kHelp);
+  fmt::print(stderr, "tessera data: unknown command '{}'{}\n{}", command, did_you_mean(command, names),
+             kHelp);
   return 2;
 }
 

@@ -44,9 +44,10 @@ std::vector<double> read_doubles(const SafetensorsReader& file, const std::strin
 
 // The reference of a quantity we have `count` numbers of.
 template <class Numbers>
-Numbers checked_size(Numbers values, std::size_t count, const SafetensorsReader& file, const std::string& name) {
-  TS_CHECK(values.size() == count, "{}: tensor \"{}\": found {} numbers, expected {}", file.path().string(), name,
-           values.size(), count);
+Numbers checked_size(Numbers values, std::size_t count, const SafetensorsReader& file,
+                     const std::string& name) {
+  TS_CHECK(values.size() == count, "{}: tensor \"{}\": found {} numbers, expected {}", file.path().string(),
+           name, values.size(), count);
   return values;
 }
 
@@ -153,7 +154,8 @@ class Check {
     for (std::size_t i = 0; i < logits.size(); ++i) {
       logits[i] = view.dtype == DType::bf16 ? static_cast<float>(view.as<Bf16>()[i]) : view.as<float>()[i];
     }
-    line("logits", compare(logits, read_reference(reference_, "logits", logits.size())).relative(), bounds_.logits);
+    line("logits", compare(logits, read_reference(reference_, "logits", logits.size())).relative(),
+         bounds_.logits);
   }
 
   void train(TrainingStep& step) {

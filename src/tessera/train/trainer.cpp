@@ -222,7 +222,8 @@ StepReport Run::report(std::int64_t steps_done, const StepResult& result, double
 
 // Resumed where no step is left: the numbers are those of the log's last line.
 TrainSummary Run::summary_of_finished_run() const {
-  callbacks_.message(fmt::format("nothing to do: {} steps are done, train.steps is {}", first_step_, config_.train.steps));
+  callbacks_.message(
+      fmt::format("nothing to do: {} steps are done, train.steps is {}", first_step_, config_.train.steps));
   TrainSummary summary;
   summary.steps_done = first_step_;
   summary.last_loss = summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
