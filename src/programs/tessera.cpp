@@ -1,6 +1,7 @@
 // The program: finds the command, prints what it throws.
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,10 @@ int main(int argc, char** argv) {
     if (command.name != name) continue;
     try {
       return command.run(argc - 1, argv + 1);
+    } catch (const std::bad_alloc&) {
+      std::fflush(stdout);
+      std::fprintf(stderr, "tessera %s: not enough memory\n", argv[1]);
+      return 1;
     } catch (const std::exception& e) {
       std::fflush(stdout);
       std::fprintf(stderr, "tessera %s: %s\n", argv[1], e.what());
