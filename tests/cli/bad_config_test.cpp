@@ -58,6 +58,12 @@ TEST_F(BadConfigTest, WrongTypesAndImpossibleValues) {
       {"model.max_positions=8", "train.seq_len = 16 is beyond model.max_positions = 8"},
       {"model.vocab_size=0", "model.vocab_size: found 0, expected at least 1"},
       {"schedule.warmup_steps=50", "schedule.warmup_steps = 50 is beyond schedule.decay_steps = 12"},
+      {"model.hidden_size=4000000000",
+       "model.hidden_size: found 4000000000, expected at least 0 and at most"},
+      {"model.layers=3000000", "model.layers: found 3000000, expected at least 0 and at most 10000"},
+      {"model.vocab_size=3000000000", "model.vocab_size: found 3000000000, expected"},
+      {"train.seq_len=9000000000000", "train.seq_len: found 9000000000000, expected"},
+      {"train.global_batch=9000000000000", "train.global_batch: found 9000000000000, expected"},
       {"data.prefix=", "data.prefix is empty"},
       {"device=null", "device: found null, expected cpu"},
   };

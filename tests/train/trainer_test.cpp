@@ -218,6 +218,18 @@ TEST(TrainerStopTest, BadTokensEndTheRunButKeepItsSteps) {
   EXPECT_EQ(LoadedCheckpoint(*newest).info().step, static_cast<std::int64_t>(steps));
 }
 
+TEST(TrainerStopTest, ALossThatIsNotANumberEndsTheRunBeforeItIsSaved) {
+  TinyRun run;
+  run.config.optimizer.lr = 1e30;
+  run.config.optimizer.clip_norm = 0;
+  run.config.schedule.warmup_steps = 0;
+  run.config.train.save_every = 1;
+  expect_error([&] { run.train_into("run"); },
+               {"step 2: loss is", "optimizer.lr", "run/step-00000001", "samples 4 to 7"});
+  EXPECT_EQ(list_checkpoints(run.path() / "run").size(), 1u);
+  EXPECT_EQ(run.reports("run").size(), 1u);
+}
+
 TEST(TrainerStopTest, TheNullDeviceIsRefused) {
   TinyRun run;
   run.config.device = DeviceName::null;
