@@ -218,6 +218,21 @@ TEST(TrainerStopTest, BadTokensEndTheRunButKeepItsSteps) {
   EXPECT_EQ(LoadedCheckpoint(*newest).info().step, static_cast<std::int64_t>(steps));
 }
 
+TEST(TrainerStopTest, BadValidationTokensEndTheRunButKeepItsSteps) {
+  TinyRun run;
+  std::vector<std::int32_t> tokens = tiny_tokens(500);
+  tokens[20] = kTinyVocab;
+  write_corpus(run.path() / "valid", tokens);
+  run.train_into("whole");
+  run.config.data.valid_prefix = (run.path() / "valid").string();
+  run.config.train.eval_every = 5;
+  expect_error([&] { run.train_into("run"); }, {(run.path() / "valid.bin").string(), "token 20 is id 61"});
+  EXPECT_EQ(find_latest_checkpoint(run.path() / "run"), run.path() / "run" / "step-00000005");
+  run.config.data.valid_prefix.clear();
+  run.train_into("run", true);
+  expect_same_bits(run, "whole", "run");
+}
+
 TEST(TrainerStopTest, ALossThatIsNotANumberEndsTheRunBeforeItIsSaved) {
   TinyRun run;
   run.config.optimizer.lr = 1e30;

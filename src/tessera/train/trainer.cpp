@@ -84,7 +84,9 @@ class Run {
   void restore(const std::filesystem::path& folder);
   TrainSummary summary_of_finished_run() const;
   double evaluate();
+  void evaluate_into(StepReport& line);
   const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
+  void save_before_stopping(std::int64_t steps_done);
   void save(std::int64_t steps_done);
   StepReport report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const;
 
@@ -179,17 +181,30 @@ double Run::evaluate() {
   return sum / static_cast<double>(count);
 }
 
-// Bad tokens end the run, but not the steps that were taken before they turned up.
+// Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept.
 const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
   try {
     return loader.next();
   } catch (const Error&) {
-    if (steps_done > last_saved_step_) {
-      save(steps_done);
-      callbacks_.message(fmt::format("stopping after step {}: saved {}", steps_done, last_checkpoint_));
-    }
+    save_before_stopping(steps_done);
     throw;
   }
+}
+
+void Run::evaluate_into(StepReport& line) {
+  try {
+    line.eval_loss = evaluate();
+  } catch (const Error&) {
+    log_->append(line);
+    save_before_stopping(line.step);
+    throw;
+  }
+}
+
+void Run::save_before_stopping(std::int64_t steps_done) {
+  if (steps_done == last_saved_step_) return;
+  save(steps_done);
+  callbacks_.message(fmt::format("stopping after step {}: saved {}", steps_done, last_checkpoint_));
 }
 
 void Run::save(std::int64_t steps_done) {
@@ -262,7 +277,8 @@ TrainSummary Run::go() {
     summary.stopped_early = callbacks_.stop_requested();
     const bool last = summary.stopped_early || step + 1 == config_.train.steps;
     if (evaluator_ && (last || (step + 1) % config_.train.eval_every == 0)) {
-      line.eval_loss = summary.last_eval_loss = evaluate();
+      evaluate_into(line);
+      summary.last_eval_loss = *line.eval_loss;
     }
     log_->append(line);
     callbacks_.step(line);
