@@ -1,9 +1,13 @@
 // The program: finds the command, prints what it throws.
 #include <cstdio>
 #include <exception>
+#include <new>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/cli/commands.h"
+#include "tessera/train/nearest_name.h"
 
 namespace {
 
@@ -39,13 +43,20 @@ int main(int argc, char** argv) {
     if (command.name != name) continue;
     try {
       return command.run(argc - 1, argv + 1);
+    } catch (const std::bad_alloc&) {
+      std::fflush(stdout);
+      std::fprintf(stderr, "tessera %s: not enough memory\n", argv[1]);
+      return 1;
     } catch (const std::exception& e) {
       std::fflush(stdout);
       std::fprintf(stderr, "tessera %s: %s\n", argv[1], e.what());
       return 1;
     }
   }
-  std::fprintf(stderr, "tessera: unknown command '%s'\n", argv[1]);
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  std::fprintf(stderr, "tessera: unknown command '%s'%s\n", argv[1],
+               tessera::did_you_mean(name, names).c_str());
   print_help(stderr);
   return 2;
 }

@@ -1,3 +1,7 @@
+#include <map>
+
+#include "tessera/base/atomic_file.h"
+#include "tessera/base/mapped_file.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
@@ -9,12 +13,21 @@
 namespace tessera {
 namespace {
 
-void copy_tokenizer(const std::string& from, const std::filesystem::path& to) {
-  if (from.empty()) return;
-  for (const char* name : {"vocab.json", "merges.txt"}) {
-    std::filesystem::copy_file(std::filesystem::path(from) / name, to / name,
-                               std::filesystem::copy_options::overwrite_existing);
-  }
+// Read before anything is written, so that a tokenizer that has moved away does not leave half a model.
+std::map<std::string, std::string> read_tokenizer(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  if (folder.empty()) return files;
+  for (const char* name : {"vocab.json", "merges.txt"})
+    files[name] = read_file(std::filesystem::path(folder) / name);
+  return files;
+}
+
+// What eval and generate take from a run; a model from elsewhere gets sequences of its own length.
+RunConfig run_config_of(const SavedModel& saved) {
+  RunConfig config = saved.run.value_or(RunConfig{});
+  if (!saved.run) config.train.seq_len = saved.model->max_positions();
+  config.data.tokenizer = saved.tokenizer;
+  return config;
 }
 
 }  // namespace
@@ -33,14 +46,14 @@ int convert_command(int argc, const char* const* argv) {
   const std::unique_ptr<Device> device = make_device(RunConfig{});
   const WeightHolder weights = load_weights(saved, *device);
   if (format == "hf") {
+    const std::map<std::string, std::string> tokenizer = read_tokenizer(saved.tokenizer);
     export_external_weights(to, *weights.executor, *saved.model);
-    copy_tokenizer(saved.tokenizer, to);
+    for (const auto& [name, text] : tokenizer) write_file(std::filesystem::path(to) / name, text);
     std::printf("wrote %s/model.safetensors and config.json\n", to.c_str());
   } else {
-    RunConfig config = saved.run.value_or(RunConfig{});
-    config.data.tokenizer = saved.tokenizer;
     CheckpointInfo info;
-    info.properties = {{kModelConfigProperty, saved.model->config_json()}, {kRunConfigProperty, to_yaml(config)}};
+    info.properties = {{kModelConfigProperty, saved.model->config_json()},
+                       {kRunConfigProperty, to_yaml(run_config_of(saved))}};
     std::vector<CheckpointFile> files = checkpoint_files(*weights.executor, weights.parameters);
     files.pop_back();  // a converted model has no optimizer state
     const std::filesystem::path folder = save_checkpoint(to, info, files);

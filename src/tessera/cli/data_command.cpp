@@ -1,3 +1,4 @@
+#include <limits>
 #include <thread>
 
 #include "tessera/base/atomic_file.h"
@@ -11,6 +12,7 @@
 #include "tessera/text/bpe_encoder.h"
 #include "tessera/text/bpe_tokenizer.h"
 #include "tessera/text/bpe_trainer.h"
+#include "tessera/train/nearest_name.h"
 
 namespace tessera {
 namespace {
@@ -33,6 +35,8 @@ int bpe(int argc, const char* const* argv) {
   options.rest("FILE", &files, "the texts");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(!files.empty() && !out.empty(), "tessera data bpe needs --out FOLDER and at least one FILE; see --help");
+  TS_CHECK(vocab_size >= 1 && vocab_size <= std::numeric_limits<std::int32_t>::max(),
+           "--vocab-size: found {}, expected 1 to 2^31 - 1", vocab_size);
 
   WordCounts counts;
   for (const std::string& file : files) count_words(read_file(file), counts);
@@ -68,6 +72,7 @@ int build(int argc, const char* const* argv) {
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(!files.empty() && !out.empty() && !tokenizer_folder.empty(),
            "tessera data build needs --out PREFIX, --tokenizer FOLDER and at least one FILE; see --help");
+  TS_CHECK(threads >= 0 && threads <= 4096, "--threads: found {}, expected 0 to 4096", threads);
 
   const BpeTokenizer tokenizer = BpeTokenizer::load(tokenizer_folder);
   const std::optional<std::int32_t> end = tokenizer.id_of("<|endoftext|>");
@@ -130,7 +135,10 @@ int data_command(int argc, const char* const* argv) {
     std::fputs(kHelp, stdout);
     return 0;
   }
-  fail("tessera data: unknown command '{}'\n{}", command, kHelp);
+  const std::vector<std::string> names = {"bpe", "build", "tokenize"};
+  fmt::print(stderr, "tessera data: unknown command '{}'{}\n{}", command, did_you_mean(command, names),
+             kHelp);
+  return 2;
 }
 
 }  // namespace tessera

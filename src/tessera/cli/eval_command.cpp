@@ -23,6 +23,9 @@ int eval_command(int argc, const char* const* argv) {
   options.rest("key=value", &overrides, "change keys such as threads=1");
   options.footer("Example: tessera eval runs/quickstart --data data/valid");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
+  TS_CHECK(seq_len >= 0, "--seq-len: found {}, expected at least 1", seq_len);
+  TS_CHECK(batch >= 0, "--batch: found {}, expected at least 1", batch);
+  TS_CHECK(max_batches >= 0, "--batches: found {}, expected 0 or more", max_batches);
 
   const SavedModel saved = open_saved_model(path);
   RunConfig config = saved.run.value_or(RunConfig{});
@@ -37,7 +40,7 @@ int eval_command(int argc, const char* const* argv) {
   const RunData data = open_run_data(config);
   TS_CHECK(data.valid_samples.size() > 0, "the run held nothing out (data.valid_fraction = 0): pass --data PREFIX");
 
-  const std::unique_ptr<Device> device = make_device(config);
+  const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);
   const std::int64_t samples = data.valid_samples.size();
   const BatchShape shape{std::min(config.train.micro_batch, samples), config.train.seq_len};

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
 #include "tessera/text/bpe_tokenizer.h"
@@ -24,6 +26,9 @@ int generate_command(int argc, const char* const* argv) {
   options.footer("Example: tessera generate runs/quickstart --prompt 'In the beginning'");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(num_tokens >= 1, "--tokens: found {}, expected at least 1", num_tokens);
+  TS_CHECK(sampling.temperature >= 0 && std::isfinite(sampling.temperature),
+           "--temperature: found {}, expected 0 or more", sampling.temperature);
+  TS_CHECK(sampling.top_k >= 0, "--top-k: found {}, expected 0 or more", sampling.top_k);
   sampling.seed = static_cast<std::uint64_t>(seed);
 
   const SavedModel saved = open_saved_model(path);
@@ -41,7 +46,7 @@ int generate_command(int argc, const char* const* argv) {
     ids.push_back(*end);
   }
 
-  const std::unique_ptr<Device> device = make_device(config);
+  const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);
   Generator generator(*saved.model, DType::f32, *device, *weights.executor);
   std::fputs(prompt.c_str(), stdout);

@@ -51,6 +51,12 @@ std::unique_ptr<Device> make_device(const RunConfig& config) {
   return make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : std::max<std::int64_t>(1, all)));
 }
 
+std::unique_ptr<Device> make_computing_device(const RunConfig& config) {
+  TS_CHECK(config.device != DeviceName::null,
+           "device: found null, expected cpu: the null device computes nothing, it is for `tessera plan`");
+  return make_device(config);
+}
+
 std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenizer_vocab_size) {
   if (!config.model.config.empty()) return load_model_config(config.model.config);
   const ArchitectureKeys keys = resolved_architecture(config, tokenizer_vocab_size);

@@ -11,6 +11,8 @@
 namespace tessera {
 
 std::unique_ptr<Device> make_device(const RunConfig& config);
+// Refuses device = null, which plans a step but has no memory to run it in.
+std::unique_ptr<Device> make_computing_device(const RunConfig& config);
 
 // From model.config, or from the inline keys. tokenizer_vocab_size is 0 without a tokenizer.
 std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenizer_vocab_size);

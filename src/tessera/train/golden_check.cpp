@@ -42,6 +42,19 @@ std::vector<double> read_doubles(const SafetensorsReader& file, const std::strin
   return values;
 }
 
+// The reference of a quantity we have `count` numbers of.
+template <class Numbers>
+Numbers checked_size(Numbers values, std::size_t count, const SafetensorsReader& file,
+                     const std::string& name) {
+  TS_CHECK(values.size() == count, "{}: tensor \"{}\": found {} numbers, expected {}", file.path().string(),
+           name, values.size(), count);
+  return values;
+}
+
+std::vector<float> read_reference(const SafetensorsReader& file, const std::string& name, std::size_t count) {
+  return checked_size(read_floats(file, name), count, file, name);
+}
+
 // Softmax does not see a bias on the keys: its gradient is zero in real arithmetic and rounding noise
 // in any other, and Adam turns noise into full steps. Under rotary positions the bias turns with its key
 // and softmax does see it, but so little that bf16 is noise all the same. The rows of it, if any.
@@ -59,6 +72,7 @@ KeyBiasRows key_bias_rows(const ExternalTensor& tensor, PrecisionName precision)
 struct GoldenBatches {
   std::int64_t steps = 0, batch = 0, seq_len = 0;
   std::vector<std::int32_t> ids, targets;
+  std::string file;
 
   std::span<const std::int32_t> step(const std::vector<std::int32_t>& values, std::int64_t s) const {
     const auto n = static_cast<std::size_t>(batch * seq_len);
@@ -71,7 +85,7 @@ GoldenBatches read_batches(const std::filesystem::path& path) {
   const Shape shape = file.info("input_ids").shape;
   TS_CHECK(shape.rank() == 3, "{}: input_ids has shape {}, expected [steps, batch, tokens]", path.string(),
            shape.text());
-  GoldenBatches b{shape[0], shape[1], shape[2], {}, {}};
+  GoldenBatches b{shape[0], shape[1], shape[2], {}, {}, path.string()};
   b.ids.resize(static_cast<std::size_t>(shape.num_elems()));
   file.read("input_ids", {b.ids.data(), DType::i32, shape});
   b.targets.assign(b.ids.size(), -100);
@@ -107,6 +121,7 @@ class Check {
         device_(make_device(config)) {}
 
   std::vector<GoldenLine> run() {
+    check_ids();
     check_logits();
     TrainingStep step(*model_, training_graph_options(config_), 0, *device_);
     load_external_weights(step.executor(), *model_, weights_);
@@ -118,6 +133,14 @@ class Check {
  private:
   void line(std::string quantity, double error, double bound) {
     lines_.push_back({std::move(quantity), error, bound});
+  }
+
+  void check_ids() const {
+    for (std::size_t i = 0; i < batches_.ids.size(); ++i) {
+      TS_CHECK(batches_.ids[i] >= 0 && batches_.ids[i] < model_->vocab_size(),
+               "{}: number {} of input_ids is {}, but the model's vocabulary has {} ids", batches_.file, i,
+               batches_.ids[i], model_->vocab_size());
+    }
   }
 
   void check_logits() {
@@ -133,12 +156,14 @@ class Check {
     for (std::size_t i = 0; i < logits.size(); ++i) {
       logits[i] = view.dtype == DType::bf16 ? static_cast<float>(view.as<Bf16>()[i]) : view.as<float>()[i];
     }
-    line("logits", compare(logits, read_floats(reference_, "logits")).relative(), bounds_.logits);
+    line("logits", compare(logits, read_reference(reference_, "logits", logits.size())).relative(),
+         bounds_.logits);
   }
 
   void train(TrainingStep& step) {
-    const std::vector<double> losses = read_doubles(reference_, "loss");
-    const std::vector<double> norms = read_doubles(reference_, "grad_norm");
+    const auto steps = static_cast<std::size_t>(batches_.steps);
+    const auto losses = checked_size(read_doubles(reference_, "loss"), steps, reference_, "loss");
+    const auto norms = checked_size(read_doubles(reference_, "grad_norm"), steps, reference_, "grad_norm");
     double worst_loss = 0, worst_norm = 0;
     for (std::int64_t s = 0; s < batches_.steps; ++s) {
       const auto at = static_cast<std::size_t>(s);
@@ -161,7 +186,7 @@ class Check {
     for (const ExternalTensor& tensor : model_->external_tensors()) {
       const TensorView view = step.executor().input("grad." + tensor.parameter);
       std::vector<float> found = external_piece(tensor, view.as<float>(), view.shape);
-      std::vector<float> wanted = read_floats(reference_, "grad." + tensor.name);
+      std::vector<float> wanted = read_reference(reference_, "grad." + tensor.name, found.size());
       const KeyBiasRows noise = key_bias_rows(tensor, config_.precision);
       if (noise.end > noise.begin) {
         const auto first = static_cast<std::size_t>(noise.begin), count = static_cast<std::size_t>(noise.end) - first;
@@ -179,7 +204,7 @@ class Check {
     for (const ExternalTensor& tensor : model_->external_tensors()) {
       const Shape shape = step.executor().input(tensor.parameter).shape;
       std::vector<float> found = external_piece(tensor, read_parameter(step.executor(), tensor.parameter), shape);
-      std::vector<float> wanted = read_floats(reference_, "final." + tensor.name);
+      std::vector<float> wanted = read_reference(reference_, "final." + tensor.name, found.size());
       const KeyBiasRows noise = key_bias_rows(tensor, config_.precision);
       const auto count = static_cast<std::size_t>(noise.end - noise.begin);
       if (count == found.size()) continue;

@@ -1,5 +1,7 @@
 #include "tessera/train/run_config.h"
 
+#include <limits>
+
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/train/config_schema.h"
@@ -7,6 +9,14 @@
 
 namespace tessera {
 namespace {
+
+// Far beyond any model there is, and small enough that a slip such as a digit too many is refused here and
+// not met as an overflow in the sizes multiplied from these.
+constexpr std::int64_t kMaxWidth = 1 << 20;
+constexpr std::int64_t kMaxLayers = 10'000;
+constexpr std::int64_t kMaxIds = std::numeric_limits<std::int32_t>::max();  // ids are int32
+constexpr std::int64_t kMaxTokens = 1 << 24;                                // of a sequence
+constexpr std::int64_t kMaxBatch = 1 << 24;                                 // sequences
 
 constexpr NumberRange kPositive{.min = 0, .above_min = true};
 constexpr NumberRange kNotNegative{.min = 0};
@@ -16,14 +26,18 @@ constexpr NumberRange kFraction{.min = 0, .max = 1, .below_max = true};
 void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
   AttentionKeys& attention = model.attention;
   s.choice("model.type", &model.type, "kind of model", {"llama", "gpt2", "qwen2"});
-  s.integer("model.hidden_size", &model.hidden_size, "width of the residual stream", {.min = 0});
-  s.integer("model.layers", &model.layers, "transformer blocks", {.min = 0});
-  s.integer("model.heads", &attention.heads, "query heads", {.min = 0});
-  s.integer("model.kv_heads", &attention.kv_heads, "key and value heads; 0: heads", {.min = 0});
-  s.integer("model.head_dim", &attention.head_dim, "width of a head; 0: hidden_size / heads", {.min = 0});
-  s.integer("model.ffn_size", &model.ffn_size, "inner width of the MLP", {.min = 0});
-  s.integer("model.vocab_size", &model.vocab_size, "tokens; 0: the tokenizer's", {.min = 0});
-  s.integer("model.max_positions", &model.max_positions, "longest sequence; 0: train.seq_len", {.min = 0});
+  s.integer("model.hidden_size", &model.hidden_size, "width of the residual stream",
+            {.min = 0, .max = kMaxWidth});
+  s.integer("model.layers", &model.layers, "transformer blocks", {.min = 0, .max = kMaxLayers});
+  s.integer("model.heads", &attention.heads, "query heads", {.min = 0, .max = kMaxWidth});
+  s.integer("model.kv_heads", &attention.kv_heads, "key and value heads; 0: heads",
+            {.min = 0, .max = kMaxWidth});
+  s.integer("model.head_dim", &attention.head_dim, "width of a head; 0: hidden_size / heads",
+            {.min = 0, .max = kMaxWidth});
+  s.integer("model.ffn_size", &model.ffn_size, "inner width of the MLP", {.min = 0, .max = 16 * kMaxWidth});
+  s.integer("model.vocab_size", &model.vocab_size, "tokens; 0: the tokenizer's", {.min = 0, .max = kMaxIds});
+  s.integer("model.max_positions", &model.max_positions, "longest sequence; 0: train.seq_len",
+            {.min = 0, .max = kMaxTokens});
   s.number("model.norm_eps", &model.norm_eps, "epsilon of the norms", kPositive);
   s.number("model.rope_theta", &attention.rope_theta, "base of the rotary angles", kPositive);
   s.boolean("model.tie_embeddings", &model.tie_embeddings, "share the embedding with the output head");
@@ -49,9 +63,10 @@ void declare_data(ConfigSchema& s, DataKeys& data) {
 
 void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.steps", &train.steps, "optimizer steps", {.min = 1});
-  s.integer("train.seq_len", &train.seq_len, "tokens per sequence", {.min = 1});
-  s.integer("train.global_batch", &train.global_batch, "sequences per step", {.min = 1});
-  s.integer("train.micro_batch", &train.micro_batch, "sequences per forward and backward", {.min = 1});
+  s.integer("train.seq_len", &train.seq_len, "tokens per sequence", {.min = 1, .max = kMaxTokens});
+  s.integer("train.global_batch", &train.global_batch, "sequences per step", {.min = 1, .max = kMaxBatch});
+  s.integer("train.micro_batch", &train.micro_batch, "sequences per forward and backward",
+            {.min = 1, .max = kMaxBatch});
   s.integer("train.seed", &train.seed, "seed of weights and data order", {.min = 0});
   s.integer("train.eval_every", &train.eval_every, "steps between evaluations; 0: never", {.min = 0});
   s.integer("train.eval_batches", &train.eval_batches, "batches per evaluation", {.min = 1});

@@ -48,7 +48,7 @@ class Run {
   Run(const RunConfig& config, bool resume, const TrainCallbacks& callbacks)
       : config_(config),
         callbacks_(callbacks),
-        device_(make_device(config)),
+        device_(make_computing_device(config)),
         data_(open_run_data(config)),
         model_(make_model(config, data_.tokenizer_vocab_size)) {
     open_batches();
@@ -64,9 +64,7 @@ class Run {
     } else {
       start_weights();
     }
-    std::filesystem::create_directories(config.train.out);
-    write_file(std::filesystem::path(config.train.out) / "run.yaml", to_yaml(config));
-    write_file(std::filesystem::path(config.train.out) / "config.json", model_->config_json());
+    start_folder();
     log_ = std::make_unique<JsonlLog>(metrics_path(), first_step_);
     flops_per_token_ = static_cast<double>(training_flops(*model_, {1, config.train.seq_len})) /
                        static_cast<double>(config.train.seq_len);
@@ -79,11 +77,16 @@ class Run {
   std::filesystem::path metrics_path() const { return std::filesystem::path(config_.train.out) / "metrics.jsonl"; }
 
   void open_batches();
+  void start_folder() const;
   void make_evaluator();
   void say_memory();
   void start_weights();
   void restore(const std::filesystem::path& folder);
+  TrainSummary summary_of_finished_run() const;
   double evaluate();
+  void evaluate_into(StepReport& line);
+  const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
+  void save_before_stopping(std::int64_t steps_done);
   void save(std::int64_t steps_done);
   StepReport report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const;
 
@@ -99,6 +102,7 @@ class Run {
   Batch eval_batch_;
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
+  std::int64_t last_saved_step_ = 0;
   double flops_per_token_ = 0;
   double peak_flops_ = 0;
 };
@@ -111,6 +115,15 @@ void Run::open_batches() {
     options.shuffle_seed.reset();
     valid_ = std::make_unique<TokenBatches>(data_.valid, data_.valid_samples, options);
   }
+}
+
+void Run::start_folder() const {
+  const std::filesystem::path out = config_.train.out;
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  TS_CHECK(!error, "train.out: cannot create folder {}: {}", out.string(), error.message());
+  write_file(out / "run.yaml", to_yaml(config_));
+  write_file(out / "config.json", model_->config_json());
 }
 
 void Run::make_evaluator() {
@@ -153,6 +166,7 @@ void Run::restore(const std::filesystem::path& folder) {
            "{} has seen {} samples in {} steps; train.global_batch = {} does not continue it", folder.string(),
            checkpoint.info().consumed_samples, first_step_, config_.train.global_batch);
   last_checkpoint_ = folder.string();
+  last_saved_step_ = first_step_;
   callbacks_.message(fmt::format("resuming from {} at step {}", folder.string(), first_step_));
 }
 
@@ -167,6 +181,32 @@ double Run::evaluate() {
   return sum / static_cast<double>(count);
 }
 
+// Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept.
+const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
+  try {
+    return loader.next();
+  } catch (const Error&) {
+    save_before_stopping(steps_done);
+    throw;
+  }
+}
+
+void Run::evaluate_into(StepReport& line) {
+  try {
+    line.eval_loss = evaluate();
+  } catch (const Error&) {
+    log_->append(line);
+    save_before_stopping(line.step);
+    throw;
+  }
+}
+
+void Run::save_before_stopping(std::int64_t steps_done) {
+  if (steps_done == last_saved_step_) return;
+  save(steps_done);
+  callbacks_.message(fmt::format("stopping after step {}: saved {}", steps_done, last_checkpoint_));
+}
+
 void Run::save(std::int64_t steps_done) {
   CheckpointInfo info;
   info.step = steps_done;
@@ -176,6 +216,7 @@ void Run::save(std::int64_t steps_done) {
                                      checkpoint_files(step_->executor(), step_->parameters()),
                                      static_cast<int>(config_.train.keep_last))
                          .string();
+  last_saved_step_ = steps_done;
 }
 
 StepReport Run::report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const {
@@ -194,7 +235,24 @@ StepReport Run::report(std::int64_t steps_done, const StepResult& result, double
   return r;
 }
 
+// Resumed where no step is left: the numbers are those of the log's last line.
+TrainSummary Run::summary_of_finished_run() const {
+  callbacks_.message(
+      fmt::format("nothing to do: {} steps are done, train.steps is {}", first_step_, config_.train.steps));
+  TrainSummary summary;
+  summary.steps_done = first_step_;
+  summary.last_loss = summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
+  summary.checkpoint = last_checkpoint_;
+  const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
+  if (!reports.empty()) {
+    summary.last_loss = reports.back().loss;
+    summary.last_eval_loss = reports.back().eval_loss.value_or(summary.last_eval_loss);
+  }
+  return summary;
+}
+
 TrainSummary Run::go() {
+  if (first_step_ >= config_.train.steps) return summary_of_finished_run();
   const LearningRateSchedule schedule = schedule_of(config_);
   PrefetchLoader loader([&](std::int64_t first, Batch& batch) { train_batches_->fill(first, batch); },
                         {.batch_size = config_.train.global_batch,
@@ -208,7 +266,7 @@ TrainSummary Run::go() {
   summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
   for (std::int64_t step = first_step_; step < config_.train.steps && !summary.stopped_early; ++step) {
     const auto start = Clock::now();
-    const Batch& batch = loader.next();
+    const Batch& batch = next_batch(loader, step);
     const double rate = learning_rate(schedule, step);
     const StepResult result = step_->run(batch.inputs, batch.targets, step, rate);
     TS_CHECK(std::isfinite(result.loss) && std::isfinite(result.grad_norm),
@@ -222,7 +280,8 @@ TrainSummary Run::go() {
     summary.stopped_early = callbacks_.stop_requested();
     const bool last = summary.stopped_early || step + 1 == config_.train.steps;
     if (evaluator_ && (last || (step + 1) % config_.train.eval_every == 0)) {
-      line.eval_loss = summary.last_eval_loss = evaluate();
+      evaluate_into(line);
+      summary.last_eval_loss = *line.eval_loss;
     }
     log_->append(line);
     callbacks_.step(line);

@@ -137,7 +137,9 @@ void load_external_weights(Executor& executor, const Model& model, const Safeten
 }
 
 void export_external_weights(const std::filesystem::path& folder, const Executor& executor, const Model& model) {
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  TS_CHECK(!error, "cannot create folder {}: {}", folder.string(), error.message());
   std::vector<std::vector<float>> pieces;
   std::vector<NamedTensor> tensors;
   for (const ExternalTensor& tensor : model.external_tensors()) {

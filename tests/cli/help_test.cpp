@@ -1,0 +1,82 @@
+// What the program says when asked, and when the command line itself is wrong.
+#include <gtest/gtest.h>
+
+#include "cli/program_test_folder.h"
+
+namespace tessera {
+namespace {
+
+class HelpTest : public ProgramTestFolder {};
+
+struct CommandHelp {
+  std::vector<std::string> command;
+  std::vector<std::string> options;
+};
+
+TEST_F(HelpTest, EveryCommandNamesItsOptions) {
+  const std::vector<CommandHelp> commands = {
+      {{}, {"train", "plan", "data", "eval", "generate", "convert"}},
+      {{"train"}, {"CONFIG", "--resume", "key=value", "train.steps", "optimizer.lr", "recompute", "threads"}},
+      {{"plan"}, {"CONFIG", "--graph", "--dot", "--steps", "key=value"}},
+      {{"data"}, {"bpe", "build", "tokenize"}},
+      {{"data", "bpe"}, {"--out", "--vocab-size", "FILE"}},
+      {{"data", "build"}, {"--out", "--tokenizer", "--documents", "--key", "--threads", "FILE"}},
+      {{"data", "tokenize"}, {"--tokenizer", "--in", "--out"}},
+      {{"eval"}, {"MODEL", "--data", "--seq-len", "--batch", "--batches", "key=value"}},
+      {{"generate"}, {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--seed", "--tokenizer"}},
+      {{"convert"}, {"FROM", "TO", "--to"}},
+  };
+  for (const CommandHelp& help : commands) {
+    for (const char* flag : {"--help", "-h"}) {
+      std::vector<std::string> arguments = help.command;
+      arguments.push_back(flag);
+      const ProgramResult result = expect_success(arguments);
+      EXPECT_EQ(result.err, "");
+      for (const std::string& option : help.options)
+        EXPECT_NE(result.out.find(option), std::string::npos) << option << "\n" << result.text();
+    }
+  }
+}
+
+TEST_F(HelpTest, GoldenCheckHasHelpToo) {
+  const ProgramResult result = run_program("golden_check", {"--help"}, path());
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* part : {"DIR", "key=value", "precision"})
+    EXPECT_NE(result.out.find(part), std::string::npos);
+}
+
+TEST_F(HelpTest, UnknownCommandsGetASuggestion) {
+  expect_refusal({"trian"}, {"unknown command 'trian'", "did you mean 'train'", "generate"}, 2);
+  expect_refusal({"data", "biuld"}, {"tessera data: unknown command 'biuld'", "did you mean 'build'"}, 2);
+  expect_refusal({"xyzzy"}, {"unknown command 'xyzzy'", "Commands"}, 2);
+}
+
+TEST_F(HelpTest, UnknownFlagsGetASuggestion) {
+  expect_refusal({"train", "run.yaml", "--resum"}, {"unknown option '--resum'", "did you mean '--resume'"},
+                 2);
+  expect_refusal({"generate", "run", "--temprature", "1"}, {"did you mean '--temperature'"}, 2);
+  expect_refusal({"data", "build", "--tokeniser", "x"}, {"did you mean '--tokenizer'"}, 2);
+  expect_refusal({"train"}, {"CONFIG is missing"}, 2);
+  expect_refusal({"convert", "run"}, {"TO is missing"}, 2);
+  expect_refusal({"convert", "run", "a", "b"}, {"unexpected argument 'b'"}, 2);
+}
+
+TEST_F(HelpTest, WrongNumbersAreRefused) {
+  expect_refusal({"generate", "run", "--tokens", "many"}, {"--tokens", "found 'many', expected an integer"},
+                 2);
+  expect_refusal({"generate", "run", "--tokens", "0"}, {"--tokens: found 0, expected at least 1"});
+  expect_refusal({"generate", "run", "--temperature", "-1"}, {"--temperature: found -1, expected 0 or more"});
+  expect_refusal({"generate", "run", "--temperature", "nan"}, {"--temperature: found nan"});
+  expect_refusal({"generate", "run", "--top-k", "-1"}, {"--top-k: found -1, expected 0 or more"});
+  expect_refusal({"eval", "run", "--batch", "-3"}, {"--batch: found -3, expected at least 1"});
+  expect_refusal({"eval", "run", "--seq-len", "-3"}, {"--seq-len: found -3, expected at least 1"});
+  expect_refusal({"eval", "run", "--batches", "-3"}, {"--batches: found -3, expected 0 or more"});
+  expect_refusal({"data", "bpe", "--out", "t", "--vocab-size", "5000000000", "run.yaml"},
+                 {"--vocab-size: found 5000000000"});
+  expect_refusal({"data", "build", "--out", "c", "--tokenizer", "t", "--threads", "-1", "run.yaml"},
+                 {"--threads: found -1"});
+  EXPECT_FALSE(std::filesystem::exists(path() / "t"));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,89 @@
+// `tessera plan`: exact numbers of a model far larger than the machine, without taking its memory.
+#include <gtest/gtest.h>
+
+#include "cli/program_test_folder.h"
+
+namespace tessera {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMeasuresMemory = false;  // the sanitizer's shadow memory would be measured instead
+#else
+constexpr bool kMeasuresMemory = true;
+#endif
+
+// The shape of Llama-2 7B in the spelling of its own config.json.
+constexpr const char* kLlama2 = R"({
+  "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+  "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
+  "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-05, "rope_scaling": null,
+  "tie_word_embeddings": false, "vocab_size": 32000})";
+constexpr std::int64_t kLlama2Parameters = 6738415616;
+
+class PlanTest : public ProgramTestFolder {
+ protected:
+  PlanTest() {
+    folder.write("config.json", kLlama2);
+    folder.write("llama2.yaml", R"(
+model: {config: config.json}
+train: {seq_len: 4096, global_batch: 4, micro_batch: 1}
+device: null
+)");
+  }
+
+  // The number printed after `what`.
+  static std::int64_t number_after(const std::string& text, const std::string& what) {
+    const std::size_t at = text.find("\n  " + what + " ");
+    EXPECT_NE(at, std::string::npos) << what << "\n" << text;
+    return at == std::string::npos ? -1 : std::stoll(text.substr(at + 3 + what.size()));
+  }
+};
+
+TEST_F(PlanTest, Llama2IsPlannedWithoutItsMemory) {
+  const ProgramResult result = expect_success({"plan", "llama2.yaml"});
+  EXPECT_TRUE(result.out.starts_with("6738415616 parameters on null")) << result.out;
+  EXPECT_EQ(number_after(result.out, "weights"), 4 * kLlama2Parameters);
+  EXPECT_EQ(number_after(result.out, "gradients"), 4 * kLlama2Parameters);
+  EXPECT_EQ(number_after(result.out, "optimizer state"), 8 * kLlama2Parameters);
+  std::int64_t sum = 0;
+  for (const char* part : {"weights", "gradients", "optimizer state", "activations kept", "temporaries",
+                           "logits", "constants and scalars"})
+    sum += number_after(result.out, part);
+  EXPECT_EQ(sum, number_after(result.out, "total"));
+
+  // 6 N per token without the embedding, whose rows are only looked up, and attention's half of T x T.
+  const std::int64_t tokens = 4 * 4096, multiplied = kLlama2Parameters - 32000 * 4096 - 65 * 4096;
+  const std::int64_t attention = 12 * 32 * 4096 * tokens * 4096 / 2;
+  const auto useful = static_cast<double>(number_after(result.out, "of them the model's"));
+  EXPECT_NEAR(useful / static_cast<double>(6 * multiplied * tokens + attention), 1.0, 1e-3);
+  if (kMeasuresMemory) {
+    EXPECT_LT(result.peak_resident_bytes, 200 << 20);
+  }
+}
+
+TEST_F(PlanTest, Bf16AndRecomputeTakeLess) {
+  const std::string plain = expect_success({"plan", "llama2.yaml"}).out;
+  const std::string bf16 = expect_success({"plan", "llama2.yaml", "precision=bf16"}).out;
+  const std::string again = expect_success({"plan", "llama2.yaml", "recompute=selective"}).out;
+  EXPECT_EQ(number_after(bf16, "weights"), 2 * kLlama2Parameters);
+  EXPECT_EQ(number_after(bf16, "optimizer state"), 12 * kLlama2Parameters);  // the fp32 copy is part of it
+  EXPECT_LT(number_after(bf16, "activations kept"), number_after(plain, "activations kept"));
+  EXPECT_LT(number_after(again, "activations kept"), number_after(plain, "activations kept"));
+}
+
+TEST_F(PlanTest, WritesTheGraphAndTheSteps) {
+  expect_success({"plan", "run.yaml", "--graph", "graph.txt", "--dot", "graph.dot", "--steps", "steps.txt"});
+  EXPECT_NE(bytes_of(path() / "graph.txt").find("layers.1.attention"), std::string::npos);
+  EXPECT_TRUE(bytes_of(path() / "graph.dot").starts_with("digraph"));
+  EXPECT_NE(bytes_of(path() / "steps.txt").find("layers.1.attention"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path() / "run"));
+}
+
+TEST_F(PlanTest, TheSameConfigIsTheSamePlan) {
+  const std::string first = expect_success({"plan", "run.yaml"}).out;
+  EXPECT_EQ(expect_success({"plan", "run.yaml"}).out, first);
+  EXPECT_NE(expect_success({"plan", "run.yaml", "train.seq_len=8"}).out, first);
+}
+
+}  // namespace
+}  // namespace tessera

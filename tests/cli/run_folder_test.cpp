@@ -1,0 +1,109 @@
+// Where a run or a command may not write: folders in use, folders of another model, folders and disks that
+// take nothing.
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+
+#include "cli/program_test_folder.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunFolderTest : public ProgramTestFolder {
+ protected:
+  // A superuser may write anywhere, so the program runs without that right.
+  ProgramResult without_override(const std::vector<std::string>& arguments) const {
+    return Program("tessera", arguments, path(),
+                   [] {
+                     if (::geteuid() == 0 && ::prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE) != 0) ::_exit(124);
+                   })
+        .wait();
+  }
+};
+
+TEST_F(RunFolderTest, ARunInTheFolderNeedsResume) {
+  expect_success({"train", "run.yaml"});
+  const std::string metrics = bytes_of(path() / "run/metrics.jsonl");
+  expect_refusal({"train", "run.yaml"}, {"run already holds step-00000012", "--resume", "train.out"});
+  EXPECT_EQ(bytes_of(path() / "run/metrics.jsonl"), metrics);
+  const ProgramResult again = expect_success({"train", "run.yaml", "--resume"});
+  EXPECT_NE(again.err.find("nothing to do: 12 steps are done"), std::string::npos) << again.text();
+  EXPECT_EQ(again.out.find("loss 0.0000"), std::string::npos) << again.text();
+  EXPECT_EQ(bytes_of(path() / "run/metrics.jsonl"), metrics);
+}
+
+TEST_F(RunFolderTest, ResumeRefusesAnotherModel) {
+  expect_success({"train", "run.yaml", "train.steps=4"});
+  const std::string saved = bytes_of(path() / "run/config.json");
+  expect_refusal({"train", "run.yaml", "--resume", "model.layers=3"}, {"run/step-00000004", "another model"});
+  expect_refusal({"train", "run.yaml", "--resume", "train.global_batch=8"},
+                 {"run/step-00000004 has seen 16 samples in 4 steps", "train.global_batch = 8"});
+  EXPECT_EQ(bytes_of(path() / "run/config.json"), saved);
+  expect_success({"train", "run.yaml", "--resume"});
+}
+
+TEST_F(RunFolderTest, ADamagedCheckpointIsRefused) {
+  expect_success({"train", "run.yaml", "train.steps=4"});
+  const fs::path file = path() / "run/step-00000004/weights.safetensors";
+  std::string bytes = bytes_of(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 4);
+  folder.write("run/step-00000004/weights.safetensors", bytes);
+  expect_refusal({"train", "run.yaml", "--resume"}, {"run/step-00000004/weights.safetensors: damaged"});
+  expect_refusal({"eval", "run"}, {"run/step-00000004/weights.safetensors: damaged"});
+  folder.write("run/step-00000004/weights.safetensors", bytes.substr(0, 99));
+  expect_refusal({"convert", "run", "out"}, {"weights.safetensors: found 99 bytes"});
+  folder.write("run/step-00000004/manifest.json", "{\"step\": ");
+  expect_refusal({"eval", "run"}, {"run/step-00000004/manifest.json: not JSON"});
+  EXPECT_FALSE(fs::exists(path() / "out"));
+}
+
+TEST_F(RunFolderTest, FoldersThatCannotBeWrittenAreNamed) {
+  fs::create_directory(path() / "closed");
+  fs::permissions(path() / "closed", fs::perms::owner_read | fs::perms::owner_exec);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"train", "run.yaml", "train.out=closed/run"}, "train.out: cannot create folder closed/run"},
+      {{"train", "run.yaml", "train.out=closed"}, "cannot create closed/run.yaml.partial"},
+      {{"plan", "run.yaml", "--graph", "closed/graph.txt"}, "cannot create closed/graph.txt.partial"},
+      {{"convert", std::string(TESSERA_SOURCE_DIR) + "/tests/golden/llama", "closed/hf"},
+       "cannot create folder closed/hf"},
+      {{"data", "bpe", "--out", "closed/t", "--vocab-size", "257", "run.yaml"},
+       "cannot make folder closed/t"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const ProgramResult result = without_override(arguments);
+    EXPECT_EQ(result.exit_code, 1) << result.text();
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.text();
+    EXPECT_NE(result.err.find("Permission denied"), std::string::npos) << result.text();
+    EXPECT_TRUE(fs::is_empty(path() / "closed")) << result.text();
+  }
+  expect_refusal({"train", "run.yaml", "train.out=run.yaml"}, {"cannot list run.yaml: Not a directory"});
+}
+
+TEST_F(RunFolderTest, AFullDiskIsSaidWithTheFile) {
+  // The unfinished file is the device that is always full.
+  const auto full = [&](const char* name) {
+    fs::create_symlink("/dev/full", path() / (std::string(name) + ".partial"));
+  };
+  full("graph.txt");
+  expect_refusal({"plan", "run.yaml", "--graph", "graph.txt"},
+                 {"cannot write graph.txt.partial: No space left on device"});
+  folder.write("text.txt", "some words and some more words\n");
+  expect_success({"data", "bpe", "--out", "tokens", "--vocab-size", "258", "text.txt"});
+  full("c.bin");
+  expect_refusal({"data", "build", "--out", "c", "--tokenizer", "tokens", "text.txt"},
+                 {"cannot write c.bin.partial: No space left on device"});
+  full("ids");
+  expect_refusal({"data", "tokenize", "--tokenizer", "tokens", "--in", "text.txt", "--out", "ids"},
+                 {"cannot write ids.partial: No space left on device"});
+  fs::create_directory(path() / "hf");
+  full("hf/model.safetensors");
+  expect_refusal({"convert", std::string(TESSERA_SOURCE_DIR) + "/tests/golden/llama", "hf"},
+                 {"cannot write hf/model.safetensors.partial: No space left on device"});
+  for (const char* name : {"graph.txt", "c.bin", "c.idx", "ids", "hf/model.safetensors", "hf/config.json"})
+    EXPECT_FALSE(fs::exists(path() / name)) << name;
+}
+
+}  // namespace
+}  // namespace tessera

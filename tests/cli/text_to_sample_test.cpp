@@ -1,0 +1,130 @@
+// The whole path with the program alone: text, tokenizer, corpus, training, evaluation, a sample, and the
+// model in and out of Hugging Face's layout.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "cli/program_test_folder.h"
+#include "tessera/data/indexed_dataset.h"
+#include "tessera/text/bpe_tokenizer.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TextToSampleTest : public ProgramTestFolder {
+ protected:
+  TextToSampleTest() {
+    fs::copy(fs::path(TESSERA_SOURCE_DIR) / "LICENSE", path() / "text.txt");
+    expect_success({"data", "bpe", "--out", "tokens", "--vocab-size", "300", "text.txt"});
+    expect_success({"data", "build", "--out", "data/text", "--tokenizer", "tokens", "text.txt"});
+    folder.write("text.yaml", R"(
+model: {type: llama, hidden_size: 32, layers: 2, heads: 4, ffn_size: 48}
+data: {prefix: data/text, tokenizer: tokens, valid_fraction: 0.1}
+train: {steps: 60, seq_len: 16, global_batch: 8, micro_batch: 4, eval_every: 60, eval_batches: 1000, out: run}
+optimizer: {lr: 0.01}
+)");
+  }
+
+  static std::string loss_line(const ProgramResult& result) {
+    return result.out.substr(0, result.out.find("  over"));
+  }
+};
+
+TEST_F(TextToSampleTest, TheCorpusHoldsTheTokensOfTheText) {
+  expect_success({"data", "tokenize", "--tokenizer", "tokens", "--in", "text.txt", "--out", "ids"});
+  const std::string bytes = bytes_of(path() / "ids");
+  std::vector<std::int32_t> ids(bytes.size() / 4);
+  std::memcpy(ids.data(), bytes.data(), bytes.size());
+  const BpeTokenizer tokenizer = BpeTokenizer::load(path() / "tokens");
+  EXPECT_EQ(tokenizer.vocab_size(), 300);
+  EXPECT_EQ(tokenizer.decode(ids), bytes_of(path() / "text.txt"));
+  ids.push_back(tokenizer.id_of("<|endoftext|>").value());
+  EXPECT_EQ(IndexedDataset(path() / "data/text").sequence(0), ids);
+
+  folder.write("lines.jsonl", "{\"text\": \"the license\"}\n{\"text\": \"of the work\"}\n");
+  const ProgramResult built =
+      expect_success({"data", "build", "--out", "lines", "--tokenizer", "tokens", "lines.jsonl"});
+  EXPECT_NE(built.out.find("2 documents"), std::string::npos) << built.text();
+  EXPECT_EQ(IndexedDataset(path() / "lines").num_documents(), 2);
+}
+
+TEST_F(TextToSampleTest, TrainsEvaluatesAndGenerates) {
+  const ProgramResult trained = expect_success({"train", "text.yaml"});
+  for (const char* part :
+       {"trained 60 steps, loss ", "validation loss ", "checkpoint  run/step-00000060", "run/loss.svg"})
+    EXPECT_NE(trained.out.find(part), std::string::npos) << part << "\n" << trained.text();
+  EXPECT_NE(trained.err.find("step 60/60  loss "), std::string::npos) << trained.text();
+
+  // The evaluation of the run's own held-out part is the one training made.
+  const std::vector<StepReport> reports = read_jsonl_log(path() / "run/metrics.jsonl");
+  const ProgramResult evaluated = expect_success({"eval", "run"});
+  EXPECT_EQ(loss_line(evaluated).substr(0, 13), fmt::format("loss {:.6f}", *reports.back().eval_loss));
+  EXPECT_EQ(loss_line(expect_success({"eval", "run/step-00000060", "threads=1"})), loss_line(evaluated));
+  expect_refusal({"eval", "run", "--seq-len", "64"}, {"train.seq_len is 64", "16 positions"});
+  expect_refusal({"eval", "run", "device=null"}, {"device: found null"});
+
+  const auto sample = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", "run", "--prompt", "The License", "--tokens", "30"});
+    return expect_success(more).out;
+  };
+  const std::string text = sample({"--seed", "7"});
+  EXPECT_TRUE(text.starts_with("The License")) << text;
+  EXPECT_GT(text.size(), std::string("The License").size() + 10);
+  EXPECT_EQ(sample({"--seed", "7"}), text);
+  EXPECT_EQ(sample({"--seed", "7", "threads=1"}), text);
+  EXPECT_NE(sample({"--seed", "8"}), text);
+  EXPECT_EQ(sample({"--seed", "7", "--temperature", "0"}), sample({"--seed", "8", "--temperature", "0"}));
+}
+
+TEST_F(TextToSampleTest, ConvertsThereAndBack) {
+  expect_success({"train", "text.yaml", "train.steps=5"});
+  expect_success({"convert", "run", "hf"});
+  EXPECT_EQ(names_in(path() / "hf"),
+            (std::vector<std::string>{"config.json", "merges.txt", "model.safetensors", "vocab.json"}));
+  expect_success({"convert", "hf", "back", "--to", "tessera"});
+  expect_success({"convert", "back", "hf2"});
+  for (const char* file : {"config.json", "merges.txt", "model.safetensors", "vocab.json"})
+    EXPECT_TRUE(bytes_of(path() / "hf" / file) == bytes_of(path() / "hf2" / file)) << file;
+  EXPECT_TRUE(bytes_of(path() / "run/step-00000005/weights.safetensors") ==
+              bytes_of(path() / "back/step-00000000/weights.safetensors"));
+
+  const std::string loss = loss_line(expect_success({"eval", "run", "--data", "data/text"}));
+  for (const char* model : {"hf", "back"})
+    EXPECT_EQ(loss_line(expect_success({"eval", model, "--data", "data/text", "--batch", "4"})), loss)
+        << model;
+  const std::string text = expect_success({"generate", "run", "--tokens", "20"}).out;
+  for (const char* model : {"hf", "back"})
+    EXPECT_EQ(expect_success({"generate", model, "--tokens", "20"}).out, text) << model;
+
+  fs::rename(path() / "tokens", path() / "moved");
+  expect_refusal({"convert", "run", "hf3"}, {"cannot open tokens/", "No such file"});
+  EXPECT_FALSE(fs::exists(path() / "hf3"));
+}
+
+TEST_F(TextToSampleTest, TrainsOnFromConvertedWeights) {
+  expect_success({"train", "text.yaml", "train.steps=5"});
+  expect_success({"convert", "run", "hf"});
+  for (const char* weights : {"hf", "run", "run/step-00000005"}) {
+    const std::string out = std::string("from_") + (fs::path(weights).filename().string());
+    expect_success(
+        {"train", "text.yaml", "train.steps=2", "train.out=" + out, std::string("model.weights=") + weights});
+  }
+  expect_same_run("from_hf", "from_run", "step-00000002");
+  expect_same_run("from_hf", "from_step-00000005", "step-00000002");
+}
+
+TEST_F(ProgramTestFolder, AGoldenModelSurvivesACheckpointByteForByte) {
+  for (const char* model : {"llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf"}) {
+    const fs::path golden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden" / model;
+    const std::string checkpoint = std::string(model) + "-tessera", back = std::string(model) + "-hf";
+    expect_success({"convert", golden.string(), checkpoint, "--to", "tessera"});
+    expect_success({"convert", checkpoint, back});
+    EXPECT_TRUE(bytes_of(path() / back / "model.safetensors") == bytes_of(golden / "model.safetensors"))
+        << model;
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,186 @@
+// The golden models through the program: all within their bounds however the step is cut, and a
+// reference that is wrong in one number is noticed.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "checkpoint/temporary_folder.h"
+#include "cli/program.h"
+#include "tessera/base/mapped_file.h"
+#include "tessera/checkpoint/safetensors.h"
+#include "tessera/checkpoint/safetensors_header.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGolden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden";
+
+class GoldenModelTest : public testing::TestWithParam<const char*> {
+ protected:
+  void expect_all_within_bounds(const std::vector<std::string>& overrides) {
+    std::vector<std::string> arguments = {(kGolden / GetParam()).string()};
+    arguments.insert(arguments.end(), overrides.begin(), overrides.end());
+    const ProgramResult result = run_program("golden_check", arguments, scratch.path());
+    EXPECT_EQ(result.exit_code, 0) << result.text();
+    EXPECT_NE(result.out.find(": all within bounds\n"), std::string::npos) << result.text();
+    for (const char* quantity :
+         {"ok     logits", "ok     loss of step 0", "ok     grad ", "ok     loss of steps 1 to 19",
+          "ok     gradient norm of steps 0 to 19", "ok     final "})
+      EXPECT_NE(result.out.find(quantity), std::string::npos) << quantity << "\n" << result.text();
+  }
+
+  TemporaryFolder scratch;
+};
+INSTANTIATE_TEST_SUITE_P(Models, GoldenModelTest,
+                         testing::Values("llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf"),
+                         [](const auto& model) {
+                           std::string name = model.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST_P(GoldenModelTest, Plain) {
+  expect_all_within_bounds({});
+}
+TEST_P(GoldenModelTest, Recompute) {
+  expect_all_within_bounds({"recompute=selective"});
+}
+TEST_P(GoldenModelTest, MicroBatchesOfOne) {
+  expect_all_within_bounds({"train.micro_batch=1"});
+}
+TEST_P(GoldenModelTest, MicroBatchesOfTwo) {
+  expect_all_within_bounds({"train.micro_batch=2", "recompute=selective"});
+}
+TEST_P(GoldenModelTest, OneThread) {
+  expect_all_within_bounds({"threads=1"});
+}
+TEST_P(GoldenModelTest, ThreeThreads) {
+  expect_all_within_bounds({"threads=3"});
+}
+
+// A copy of the llama folder to spoil.
+class SpoiledGoldenTest : public testing::Test {
+ protected:
+  SpoiledGoldenTest() { fs::copy(kGolden / "llama", folder.path()); }
+
+  // Where element `at` of a tensor lies in its file, and the file's bytes.
+  std::size_t place_of(const std::string& bytes, const std::string& tensor, std::size_t at) const {
+    const SafetensorsHeader header = parse_safetensors_header(std::as_bytes(std::span(bytes)), "copy");
+    for (const SafetensorsEntry& entry : header.entries) {
+      if (entry.name != tensor) continue;
+      const auto element_bytes =
+          static_cast<std::size_t>((entry.end - entry.begin) / entry.shape.num_elems());
+      return static_cast<std::size_t>(header.header_bytes + entry.begin) + at * element_bytes;
+    }
+    ADD_FAILURE() << "no tensor " << tensor;
+    return 0;
+  }
+
+  template <class Number>
+  void change(const char* file, const std::string& tensor, std::size_t at, Number (*f)(Number)) const {
+    std::string bytes = bytes_of(folder.path() / file);
+    char* const place = bytes.data() + place_of(bytes, tensor, at);
+    Number value;
+    std::memcpy(&value, place, sizeof value);
+    value = f(value);
+    std::memcpy(place, &value, sizeof value);
+    folder.write(file, bytes);
+  }
+
+  ProgramResult check(std::vector<std::string> overrides = {}) const {
+    overrides.insert(overrides.begin(), folder.path().string());
+    return run_program("golden_check", overrides, folder.path());
+  }
+
+  // The program says so, names `quantity` and nothing else.
+  void expect_failed(const std::string& quantity) const {
+    const ProgramResult result = check();
+    EXPECT_EQ(result.exit_code, 1) << result.text();
+    EXPECT_NE(result.out.find("FAILED " + quantity), std::string::npos) << result.text();
+    EXPECT_NE(result.out.find(": 1 quantities out of bounds\n"), std::string::npos) << result.text();
+  }
+
+  void expect_refused(const ProgramResult& result, const std::vector<std::string>& parts) const {
+    EXPECT_EQ(result.exit_code, 1) << result.text();
+    for (const std::string& part : parts)
+      EXPECT_NE(result.err.find(part), std::string::npos) << "lacks " << part << "\n" << result.text();
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(SpoiledGoldenTest, OneLogit) {
+  change<float>("reference.safetensors", "logits", 100, [](float x) { return x + 0.1f; });
+  expect_failed("logits");
+}
+
+TEST_F(SpoiledGoldenTest, OneGradient) {
+  const std::string name = "model.layers.1.mlp.up_proj.weight";
+  change<float>("reference.safetensors", "grad." + name, 7, [](float x) { return x + 0.01f; });
+  expect_failed("grad " + name);
+}
+
+TEST_F(SpoiledGoldenTest, OneFinalWeight) {
+  const std::string name = "model.norm.weight";
+  change<float>("reference.safetensors", "final." + name, 3, [](float x) { return x + 0.5f; });
+  expect_failed("final " + name);
+}
+
+TEST_F(SpoiledGoldenTest, OneGradientThatIsNotANumber) {
+  change<float>("reference.safetensors", "grad.lm_head.weight", 0, [](float) { return std::nanf(""); });
+  expect_failed("grad lm_head.weight");
+}
+
+TEST_F(SpoiledGoldenTest, OneWeight) {
+  change<float>("model.safetensors", "model.layers.0.self_attn.q_proj.weight", 0,
+                [](float x) { return x + 0.1f; });
+  const ProgramResult result = check();
+  EXPECT_EQ(result.exit_code, 1) << result.text();
+  for (const char* quantity : {"FAILED logits", "FAILED loss of step 0", "FAILED grad "})
+    EXPECT_NE(result.out.find(quantity), std::string::npos) << quantity << "\n" << result.text();
+}
+
+TEST_F(SpoiledGoldenTest, AnotherLearningRate) {
+  std::string json = bytes_of(folder.path() / "training.json");
+  json.replace(json.find("0.002"), 5, "0.004");
+  folder.write("training.json", json);
+  const ProgramResult result = check();
+  EXPECT_EQ(result.exit_code, 1) << result.text();
+  EXPECT_NE(result.out.find("ok     loss of step 0"), std::string::npos) << result.text();
+  EXPECT_NE(result.out.find("FAILED loss of steps 1 to 19"), std::string::npos) << result.text();
+}
+
+TEST_F(SpoiledGoldenTest, MissingAndBrokenFilesAreNamed) {
+  const std::string reference = bytes_of(folder.path() / "reference.safetensors");
+  folder.write("reference.safetensors", reference.substr(0, reference.size() / 2));
+  expect_refused(check(), {"reference.safetensors"});
+  fs::remove(folder.path() / "reference.safetensors");
+  expect_refused(check(), {"reference.safetensors", "No such file"});
+  fs::copy(kGolden / "gpt2/reference.safetensors", folder.path());
+  expect_refused(check(), {"reference.safetensors", "grad.model.embed_tokens.weight"});
+  folder.write("training.json", "{}");
+  expect_refused(check(), {"training.json", "lr"});
+}
+
+TEST_F(SpoiledGoldenTest, AShortReferenceIsRefused) {
+  std::vector<float> few(3);
+  write_safetensors(folder.path() / "reference.safetensors",
+                    std::vector<NamedTensor>{{"logits", {few.data(), DType::f32, {3}}}});
+  expect_refused(check(), {"reference.safetensors", "logits", "found 3 numbers"});
+}
+
+TEST_F(SpoiledGoldenTest, IdsBeyondTheVocabularyAreRefused) {
+  change<std::int32_t>("batches.safetensors", "input_ids", 5, [](std::int32_t) { return 128; });
+  expect_refused(check(), {"batches.safetensors", "number 5 of input_ids is 128", "128 ids"});
+}
+
+TEST_F(SpoiledGoldenTest, WrongKeysAreRefused) {
+  expect_refused(check({"train.micro_batch=3"}), {"train.micro_batch = 3", "batches.safetensors"});
+  expect_refused(check({"device=null"}), {"device"});
+  expect_refused(check({"precison=bf16"}), {"unknown key 'precison'", "did you mean 'precision'"});
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,256 @@
+// Whole runs through train(): that they learn, and that nothing which should not matter changes a bit.
+#include "tessera/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tessera/checkpoint/checkpoint.h"
+#include "train/tiny_run.h"
+
+namespace tessera {
+namespace {
+
+struct Variant {
+  const char* name;
+  bool gpt2;
+  PrecisionName precision;
+};
+constexpr Variant kVariants[] = {{"llama_fp32", false, PrecisionName::fp32},
+                                 {"llama_bf16", false, PrecisionName::bf16},
+                                 {"gpt2_dropout_fp32", true, PrecisionName::fp32},
+                                 {"gpt2_dropout_bf16", true, PrecisionName::bf16}};
+
+class TrainerTest : public testing::TestWithParam<Variant> {
+ protected:
+  TrainerTest() {
+    if (GetParam().gpt2) run.become_gpt2();
+    run.config.precision = GetParam().precision;
+  }
+  TinyRun run;
+};
+INSTANTIATE_TEST_SUITE_P(Runs, TrainerTest, testing::ValuesIn(kVariants),
+                         [](const auto& variant) { return variant.param.name; });
+
+TEST_P(TrainerTest, LossesFall) {
+  run.config.train.steps = run.config.schedule.decay_steps = 60;
+  const TrainSummary summary = run.train_into("run");
+  const std::vector<double> losses = run.losses("run");
+  ASSERT_EQ(losses.size(), 60u);
+  EXPECT_NEAR(losses.front(), std::log(static_cast<double>(kTinyVocab)), 0.1);  // it knows nothing yet
+  EXPECT_LT(losses.back(), 0.75 * losses.front());
+  EXPECT_EQ(summary.steps_done, 60);
+  EXPECT_EQ(summary.last_loss, losses.back());
+  EXPECT_LT(summary.last_eval_loss, 0.75 * losses.front());
+  EXPECT_FALSE(summary.stopped_early);
+  EXPECT_EQ(summary.checkpoint, (run.path() / "run" / "step-00000060").string());
+  for (const char* file : {"run.yaml", "config.json", "metrics.jsonl", "loss.svg"})
+    EXPECT_TRUE(std::filesystem::exists(run.path() / "run" / file)) << file;
+}
+
+TEST_P(TrainerTest, SameBitsRunToRunAndAtAnyThreadCount) {
+  run.train_into("first");
+  run.train_into("again");
+  expect_same_bits(run, "first", "again");
+  for (const std::int64_t threads : {2, 3}) {
+    SCOPED_TRACE(threads);
+    run.config.threads = threads;
+    run.train_into("threads" + std::to_string(threads));
+    expect_same_bits(run, "first", "threads" + std::to_string(threads));
+  }
+}
+
+TEST_P(TrainerTest, AnotherSeedIsAnotherRun) {
+  run.train_into("first");
+  run.config.train.seed = 4321;
+  run.train_into("other");
+  EXPECT_NE(run.losses("first"), run.losses("other"));
+}
+
+TEST_P(TrainerTest, ResumingGivesTheBitsOfTheUninterruptedRun) {
+  run.train_into("whole");
+  run.config.train.steps = 5;  // the schedule's end is fixed by decay_steps
+  run.train_into("parts");
+  run.config.train.steps = 9;
+  run.train_into("parts", true);
+  run.config.train.steps = 12;
+  const TrainSummary summary = run.train_into("parts", true);
+  EXPECT_EQ(summary.steps_done, 12);
+  expect_same_bits(run, "whole", "parts");
+}
+
+TEST_P(TrainerTest, ResumingFromFurtherBackTakesTheLostStepsAgain) {
+  run.config.train.save_every = 5;
+  run.config.train.keep_last = 0;
+  run.train_into("whole");
+  run.train_into("crashed");
+  // As after a crash in step 8: the metrics are ahead of the newest checkpoint.
+  for (const char* later : {"step-00000010", "step-00000012"})
+    std::filesystem::remove_all(run.path() / "crashed" / later);
+  run.train_into("crashed", true);
+  expect_same_bits(run, "whole", "crashed");
+}
+
+TEST_P(TrainerTest, EvaluationDoesNotTouchTraining) {
+  run.train_into("with");
+  run.config.train.eval_every = 0;
+  run.train_into("without");
+  EXPECT_TRUE(run.reports("with").back().eval_loss.has_value());
+  EXPECT_FALSE(run.reports("without").back().eval_loss.has_value());
+  expect_same_bits(run, "with", "without");
+}
+
+TEST_P(TrainerTest, RecomputingGivesTheSameBits) {
+  run.train_into("kept");
+  run.config.recompute = RecomputeName::selective;
+  run.train_into("recomputed");
+  expect_same_bits(run, "kept", "recomputed");
+}
+
+TEST_P(TrainerTest, SavingOftenDoesNotTouchTraining) {
+  run.train_into("seldom");
+  run.config.train.save_every = 1;
+  run.config.train.keep_last = 1;
+  run.train_into("often");
+  expect_same_bits(run, "seldom", "often");
+  EXPECT_EQ(list_checkpoints(run.path() / "often").size(), 1u);
+}
+
+TEST(TrainerBatchTest, MicroBatchesAddUpToTheWholeBatch) {
+  for (const bool gpt2 : {false, true}) {
+    SCOPED_TRACE(gpt2);
+    TinyRun run;
+    if (gpt2) {
+      run.config.model.architecture = {};  // of a config without dropout, whose draws follow the cut
+      run.config.model.config = (std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden/gpt2").string();
+    }
+    run.config.train.micro_batch = 4;
+    run.train_into("whole");
+    run.config.train.micro_batch = 1;
+    run.train_into("ones");
+    const std::vector<double> whole = run.losses("whole"), ones = run.losses("ones");
+    ASSERT_EQ(whole.size(), ones.size());
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(ones[i], whole[i], 1e-5 * whole[i]) << i;
+  }
+}
+
+TEST(TrainerFolderTest, AFolderWithCheckpointsNeedsResume) {
+  TinyRun run;
+  run.config.train.steps = 2;
+  run.train_into("run");
+  const std::string metrics = bytes_of(run.path() / "run" / "metrics.jsonl");
+  expect_error([&] { run.train_into("run"); }, {(run.path() / "run").string(), "step-00000002", "--resume"});
+  EXPECT_EQ(bytes_of(run.path() / "run" / "metrics.jsonl"), metrics);
+}
+
+TEST(TrainerFolderTest, ResumingAFinishedRunReportsItsLoss) {
+  TinyRun run;
+  const TrainSummary first = run.train_into("run");
+  const std::string metrics = bytes_of(run.path() / "run" / "metrics.jsonl");
+  const TrainSummary again = run.train_into("run", true);
+  EXPECT_EQ(again.steps_done, 12);
+  EXPECT_EQ(again.last_loss, first.last_loss);
+  EXPECT_EQ(again.last_eval_loss, first.last_eval_loss);
+  EXPECT_EQ(again.checkpoint, first.checkpoint);
+  EXPECT_EQ(bytes_of(run.path() / "run" / "metrics.jsonl"), metrics);
+}
+
+TEST(TrainerFolderTest, ResumingWithNothingToResumeStartsAtTheBeginning) {
+  TinyRun run;
+  run.train_into("plain");
+  run.train_into("resumed", true);
+  expect_same_bits(run, "plain", "resumed");
+}
+
+TEST(TrainerFolderTest, ResumeRefusesAnotherModelOrBatch) {
+  TinyRun run;
+  run.config.train.steps = 2;
+  run.train_into("run");
+  run.config.train.global_batch = 8;
+  expect_error([&] { run.train_into("run", true); },
+               {"step-00000002", "8 samples in 2 steps", "train.global_batch = 8"});
+  run.config.train.global_batch = 4;
+  run.config.model.architecture.ffn_size = 64;
+  expect_error([&] { run.train_into("run", true); }, {"step-00000002", "another model"});
+}
+
+TEST(TrainerFolderTest, ADamagedCheckpointIsRefused) {
+  TinyRun run;
+  run.config.train.steps = 2;
+  run.train_into("run");
+  const auto file = run.path() / "run" / "step-00000002" / "optimizer.safetensors";
+  std::string bytes = bytes_of(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  std::ofstream(file, std::ios::binary) << bytes;
+  run.config.train.steps = 4;
+  expect_error([&] { run.train_into("run", true); }, {file.string(), "damaged"});
+}
+
+TEST(TrainerStopTest, StoppingSavesTheFinishedStep) {
+  TinyRun run;
+  run.train_into("whole");
+  run.config.train.out = (run.path() / "stopped").string();
+  int asked = 0;
+  TrainCallbacks callbacks;
+  callbacks.stop_requested = [&] { return ++asked == 7; };
+  const TrainSummary summary = train(run.config, false, callbacks);
+  EXPECT_TRUE(summary.stopped_early);
+  EXPECT_EQ(summary.steps_done, 7);
+  EXPECT_EQ(summary.checkpoint, (run.path() / "stopped" / "step-00000007").string());
+  run.train_into("stopped", true);
+  expect_same_bits(run, "whole", "stopped");
+}
+
+TEST(TrainerStopTest, BadTokensEndTheRunButKeepItsSteps) {
+  TinyRun run;
+  std::vector<std::int32_t> tokens = tiny_tokens(3000);
+  tokens[1000] = kTinyVocab;
+  write_corpus(run.path() / "corpus", tokens);
+  run.config.train.steps = 100;
+  run.config.schedule.decay_steps = 100;
+  run.config.train.seed = 5;
+  expect_error([&] { run.train_into("run"); },
+               {(run.path() / "corpus.bin").string(), "token 1000 is id 61", "vocabulary has 61 ids"});
+  const std::size_t steps = run.reports("run").size();
+  ASSERT_GT(steps, 0u) << "the seed should not put the bad sample first";
+  const auto newest = find_latest_checkpoint(run.path() / "run");
+  ASSERT_TRUE(newest.has_value());
+  EXPECT_EQ(LoadedCheckpoint(*newest).info().step, static_cast<std::int64_t>(steps));
+}
+
+TEST(TrainerStopTest, BadValidationTokensEndTheRunButKeepItsSteps) {
+  TinyRun run;
+  std::vector<std::int32_t> tokens = tiny_tokens(500);
+  tokens[20] = kTinyVocab;
+  write_corpus(run.path() / "valid", tokens);
+  run.train_into("whole");
+  run.config.data.valid_prefix = (run.path() / "valid").string();
+  run.config.train.eval_every = 5;
+  expect_error([&] { run.train_into("run"); }, {(run.path() / "valid.bin").string(), "token 20 is id 61"});
+  EXPECT_EQ(find_latest_checkpoint(run.path() / "run"), run.path() / "run" / "step-00000005");
+  run.config.data.valid_prefix.clear();
+  run.train_into("run", true);
+  expect_same_bits(run, "whole", "run");
+}
+
+TEST(TrainerStopTest, ALossThatIsNotANumberEndsTheRunBeforeItIsSaved) {
+  TinyRun run;
+  run.config.optimizer.lr = 1e30;
+  run.config.optimizer.clip_norm = 0;
+  run.config.schedule.warmup_steps = 0;
+  run.config.train.save_every = 1;
+  expect_error([&] { run.train_into("run"); },
+               {"step 2: loss is", "optimizer.lr", "run/step-00000001", "samples 4 to 7"});
+  EXPECT_EQ(list_checkpoints(run.path() / "run").size(), 1u);
+  EXPECT_EQ(run.reports("run").size(), 1u);
+}
+
+TEST(TrainerStopTest, TheNullDeviceIsRefused) {
+  TinyRun run;
+  run.config.device = DeviceName::null;
+  expect_error([&] { run.train_into("run"); }, {"device", "null", "expected cpu"});
+  EXPECT_FALSE(std::filesystem::exists(run.path() / "run"));
+}
+
+}  // namespace
+}  // namespace tessera
