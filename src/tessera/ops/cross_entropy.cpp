@@ -13,6 +13,7 @@ constexpr std::int64_t kChunkElems = 8 << 20;
 constexpr std::int64_t kMinChunkRows = 64;
 
 void check_targets(const InferCall& call, std::size_t rows_of, std::size_t targets, std::size_t scale) {
+  call.check_rank_at_least(rows_of, 1);
   call.check_dtype(targets, DType::i32);
   call.check(call.shape(targets).num_elems() == call.shape(rows_of).num_rows(), "targets {} do not match the rows of {}",
              call.shape(targets).text(), call.shape(rows_of).text());
@@ -42,9 +43,11 @@ std::vector<ValueType> infer_cross_entropy_grad(const InferCall& call) {
 void check_linear(const InferCall& call) {
   call.check_floating(0);
   call.check_dtype(1, call.dtype(0));
-  call.check(call.shape(1).rank() == 2 && call.shape(1)[1] == call.shape(0)[-1],
+  call.check(call.shape(0).rank() >= 1 && call.shape(1).rank() == 2 && call.shape(1)[1] == call.shape(0)[-1],
              "input {} and weight {} differ in the inner dim", call.shape(0).text(), call.shape(1).text());
   check_targets(call, 0, 2, 3);
+  const std::int64_t chunk_rows = call.attrs.as<LinearCrossEntropyAttrs>().chunk_rows;
+  call.check(chunk_rows >= 1, "chunk_rows is {}, expected at least 1", chunk_rows);
 }
 
 std::vector<ValueType> infer_linear_cross_entropy(const InferCall& call) {
@@ -118,7 +121,9 @@ ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, Va
 
 ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId targets,
                              ValueId loss_scale) {
-  const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = graph.type(weight).shape[0];
+  const Shape& head = graph.type(weight).shape;
+  // A weight without dims has no vocabulary; the shape rule says so.
+  const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = head.rank() == 0 ? 1 : head[0];
   const std::int64_t fitting = std::max(kMinChunkRows, kChunkElems / vocab / kMinChunkRows * kMinChunkRows);
   return emit(graph, Op::linear_cross_entropy, Phase::forward, std::move(name),
               LinearCrossEntropyAttrs{std::min(rows, fitting)}, {x, weight, targets, loss_scale})[0];

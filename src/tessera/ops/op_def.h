@@ -26,6 +26,7 @@ struct InferCall {
   }
   void check_num_inputs(std::size_t least, std::size_t most) const;
   void check_floating(std::size_t input) const;
+  void check_rank_at_least(std::size_t input, int rank) const;
   void check_same_type(std::size_t a, std::size_t b) const;
   void check_dtype(std::size_t input, DType dtype) const;
   void check_shape(std::size_t input, const Shape& shape) const;
