@@ -100,7 +100,7 @@ Cost cost_fused_grad(const Graph& graph, const Node& node) { return fused_cost(g
 }  // namespace
 
 OpDef softmax_cross_entropy_def() {
-  return {.infer = infer_cross_entropy, .grad = grad_cross_entropy, .cost = cost_cross_entropy};
+  return {.infer = infer_cross_entropy, .grad = grad_cross_entropy, .cost = cost_cross_entropy, .loss = true};
 }
 OpDef softmax_cross_entropy_grad_def() {
   return {.infer = infer_cross_entropy_grad, .cost = cost_cross_entropy, .in_place = {{0, 0}}};
@@ -109,6 +109,7 @@ OpDef linear_cross_entropy_def() {
   return {.infer = infer_linear_cross_entropy,
           .grad = grad_linear_cross_entropy,
           .cost = cost_fused,
+          .loss = true,
           .compose = compose_linear_cross_entropy};
 }
 OpDef linear_cross_entropy_grad_def() {

@@ -75,6 +75,7 @@ struct OpDef {
   void (*grad)(GradContext&) = nullptr;  // null: not differentiable; building a backward pass names the op
   Cost (*cost)(const Graph&, const Node&) = nullptr;  // null: only moves its operands
   std::vector<InPlace> in_place = {};
+  bool loss = false;      // ends the forward pass: its gradient rule starts from 1, not from an output gradient
   bool constant = false;  // needs no input and never changes: runs once, in the init program
   // Fused ops: the same values from plain ops, the reference in tests. Returns the node's outputs
   // (kNoValue for those only a gradient uses).
