@@ -22,7 +22,8 @@ class Backward final : public GradContext {
     for (const Node& n : graph.nodes()) {
       const bool needed =
           std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return needs_grad_[index(v)]; });
-      for (ValueId output : n.outputs) needs_grad_[index(output)] = needed;
+      if (!needed) continue;  // but a computed value may be wanted itself
+      for (ValueId output : n.outputs) needs_grad_[index(output)] = true;
     }
   }
 
@@ -35,13 +36,10 @@ class Backward final : public GradContext {
     loss_ = loss;
     for (node_ = last; node_ >= 0; --node_) {
       const std::vector<ValueId>& outputs = node().outputs;
-      const bool reached = node_ == loss_node || std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) {
-                             return grads_[index(v)] != kNoValue;
-                           });
-      if (!reached || !needs_grad_[index(outputs[0])]) continue;
-      const OpDef& def = op_def(node().op);
-      TS_CHECK(def.grad, "node {}: op {} has no gradient rule", node().name, op_name(node().op));
-      def.grad(*this);
+      const bool is_loss = node_ == loss_node;
+      const bool reached = std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) { return has_gradient(v); });
+      if ((!reached && !is_loss) || !needs_grad_[index(outputs[0])]) continue;
+      differentiate_node(is_loss);
     }
   }
 
@@ -56,7 +54,9 @@ class Backward final : public GradContext {
       result.parameters.push_back({id, first});
     }
     for (ValueId v : wanted) {
-      result.wanted.push_back(grads_[index(v)] != kNoValue ? grads_[index(v)] : accumulators_[index(v)]);
+      // An input that served both as an activation and as a weight has a part of its gradient in each.
+      if (has_gradient(v) && accumulators_[index(v)] != kNoValue) add_gradient(v, accumulators_[index(v)]);
+      result.wanted.push_back(has_gradient(v) ? grads_[index(v)] : accumulators_[index(v)]);
     }
     return result;
   }
@@ -66,23 +66,16 @@ class Backward final : public GradContext {
   ValueId output_grad(std::size_t i) override { return grads_[index(node().outputs[i])]; }
   bool needs_grad(std::size_t input) const override { return needs_grad_[index(node().inputs[input])]; }
 
-  void set_input_grad(std::size_t input, ValueId grad) override { add_gradient(node().inputs[input], grad); }
-
-  ValueId accumulator(std::size_t input) override {
-    const ValueId value = node().inputs[input];
-    ValueId& current = accumulators_[index(value)];
-    if (current != kNoValue) return current;
-    const Value v = graph_.value(value);
-    const ValueType type{accumulate_dtype(v.type.dtype), v.type.shape};
-    // A weight that is not a parameter (computed, or an input of a test) starts from zeros each time.
-    current = v.role == Role::parameter
-                  ? graph_.add_input(accumulator_name(value), type, Role::gradient)
-                  : tessera::emit(graph_, Op::zeros, Phase::backward, v.name + ".grad_zero", ZerosAttrs{type}, {})[0];
-    return current;
+  void set_input_grad(std::size_t input, ValueId grad) override {
+    handled_[input] = true;
+    add_gradient(node().inputs[input], grad);
   }
+
+  ValueId accumulator(std::size_t input) override { return accumulator_of(node().inputs[input]); }
 
   void set_accumulator(std::size_t input, ValueId updated) override {
     const ValueId value = node().inputs[input];
+    handled_[input] = true;
     accumulators_[index(value)] = updated;
     const Value& v = graph_.value(value);
     if (v.role != Role::parameter && v.producer != kNoNode) {
@@ -98,13 +91,51 @@ class Backward final : public GradContext {
 
  private:
   static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
+  bool has_gradient(ValueId v) const { return grads_[index(v)] != kNoValue; }
   std::string accumulator_name(ValueId parameter) const { return "grad." + graph_.value(parameter).name; }
 
+  // A gradient that a rule ignored would give wrong numbers in silence: name the node instead.
+  void differentiate_node(bool is_loss) {
+    const Node n = node();
+    const OpDef& def = op_def(n.op);
+    TS_CHECK(def.grad, "node {}: op {} has no gradient rule", n.name, op_name(n.op));
+    TS_CHECK(def.loss || !is_loss, "loss {} comes from op {}, expected a loss op", n.name, op_name(n.op));
+    for (std::size_t i = def.loss ? 0 : 1; i < n.outputs.size(); ++i) {
+      TS_CHECK(!has_gradient(n.outputs[i]), "node {}: op {} has no rule for a gradient that flows into its output {}",
+               n.name, op_name(n.op), i);
+    }
+    handled_.assign(n.inputs.size(), false);
+    def.grad(*this);
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      TS_CHECK(handled_[i] || !needs_grad_[index(n.inputs[i])], "node {}: op {} has no rule for the gradient of its input {}",
+               n.name, op_name(n.op), graph_.value(n.inputs[i]).name);
+    }
+  }
+
+  ValueId accumulator_of(ValueId value) {
+    ValueId& current = accumulators_[index(value)];
+    if (current != kNoValue) return current;
+    const Value v = graph_.value(value);
+    const ValueType type{accumulate_dtype(v.type.dtype), v.type.shape};
+    // A weight that is not a parameter (computed, or an input of a test) starts from zeros each time.
+    current = v.role == Role::parameter
+                  ? graph_.add_input(accumulator_name(value), type, Role::gradient)
+                  : tessera::emit(graph_, Op::zeros, Phase::backward, v.name + ".grad_zero", ZerosAttrs{type}, {})[0];
+    return current;
+  }
+
+  // A parameter's gradient ends in its accumulator whichever way an op hands it over; an activation's
+  // contributions are added to each other.
   void add_gradient(ValueId value, ValueId grad) {
+    const std::string name = graph_.value(value).name + ".grad_sum";
+    if (graph_.value(value).role == Role::parameter) {
+      const ValueId before = accumulator_of(value);
+      accumulators_[index(value)] = tessera::emit(graph_, Op::sum_to, Phase::backward, name, {}, {before, grad})[0];
+      return;
+    }
     ValueId& current = grads_[index(value)];
     current = current == kNoValue ? grad
-                                  : tessera::emit(graph_, Op::add, Phase::backward,
-                                                  graph_.value(value).name + ".grad_sum", {}, {current, grad})[0];
+                                  : tessera::emit(graph_, Op::add, Phase::backward, name, {}, {current, grad})[0];
   }
 
   Graph& graph_;
@@ -113,6 +144,7 @@ class Backward final : public GradContext {
   std::vector<ValueId> grads_;         // by value of the forward graph
   std::vector<ValueId> accumulators_;  // likewise: the newest link of its chain
   std::vector<bool> needs_grad_;
+  std::vector<bool> handled_;  // inputs of the current node that its rule gave a gradient
 };
 
 }  // namespace

@@ -136,6 +136,8 @@ Gpt2Config read_gpt2_config(const JsonConfig& json) {
   c.layers = json.positive_integer("n_layer");
   c.heads = json.positive_integer("n_head");
   c.ffn_size = json.positive_integer("n_inner", 4 * c.hidden_size);
+  TS_CHECK(c.hidden_size % c.heads == 0, "{}: 'n_embd' is {}, expected a multiple of 'n_head', which is {}",
+           json.source(), c.hidden_size, c.heads);
   c.max_positions = json.positive_integer("n_positions");
   c.norm_eps = json.number("layer_norm_epsilon", 1e-5);
   c.tie_embeddings = json.boolean("tie_word_embeddings", true);

@@ -153,6 +153,11 @@ LlamaConfig read_llama_config(const JsonConfig& json) {
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };
+  TS_CHECK(c.heads % c.kv_heads == 0,
+           "{}: 'num_attention_heads' is {}, expected a multiple of 'num_key_value_heads', which is {}", json.source(),
+           c.heads, c.kv_heads);
+  TS_CHECK(c.head_dim % 2 == 0, "{}: 'head_dim' is {}, expected an even number for the rotary positions",
+           json.source(), c.head_dim);
   refuse(json.text("hidden_act", "silu") == "silu", "hidden_act other than 'silu'");
   refuse(!json.boolean("attention_bias", false), "attention_bias (biases also on the output projection)");
   refuse(!json.boolean("mlp_bias", false), "mlp_bias");

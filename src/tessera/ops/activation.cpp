@@ -40,6 +40,8 @@ std::vector<ValueType> infer_swiglu(const InferCall& call) {
 std::vector<ValueType> infer_swiglu_grad(const InferCall& call) {
   call.check_num_inputs(2, 2);
   call.check_floating(0);
+  call.check(call.shape(1).rank() >= 1 && call.shape(1)[-1] % 2 == 0, "input {} is not a packed [gate | up]",
+             call.shape(1).text());
   ValueType half = call.inputs[1];
   half.shape.set(-1, half.shape[-1] / 2);
   call.check(call.inputs[0] == half, "gradient is {}, expected {}", call.inputs[0].text(), half.text());

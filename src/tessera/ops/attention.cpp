@@ -46,7 +46,8 @@ std::vector<ValueType> infer_attention_grad(const InferCall& call) {
   const ValueType out = out_type(call.inputs[1], heads);
   call.check(call.inputs[0] == out && call.inputs[2] == out, "output is {} and its gradient {}, expected {}",
              call.inputs[2].text(), call.inputs[0].text(), out.text());
-  call.check(call.inputs[3] == lse_type(call.inputs[1], heads), "log-sum-exp is {}", call.inputs[3].text());
+  const ValueType lse = lse_type(call.inputs[1], heads);
+  call.check(call.inputs[3] == lse, "log-sum-exp is {}, expected {}", call.inputs[3].text(), lse.text());
   return {call.inputs[1]};
 }
 

@@ -22,6 +22,7 @@ std::int64_t choose_chunk_rows(std::int64_t rows, std::int64_t vocab) {
 }
 
 void check_targets(const InferCall& call, std::size_t rows_of, std::size_t targets, std::size_t scale) {
+  call.check_rank_at_least(rows_of, 1);
   call.check_dtype(targets, DType::i32);
   call.check(call.shape(targets).num_elems() == call.shape(rows_of).num_rows(), "targets {} do not match the rows of {}",
              call.shape(targets).text(), call.shape(rows_of).text());
@@ -51,9 +52,11 @@ std::vector<ValueType> infer_cross_entropy_grad(const InferCall& call) {
 void check_linear(const InferCall& call) {
   call.check_floating(0);
   call.check_dtype(1, call.dtype(0));
-  call.check(call.shape(1).rank() == 2 && call.shape(1)[1] == call.shape(0)[-1],
+  call.check(call.shape(0).rank() >= 1 && call.shape(1).rank() == 2 && call.shape(1)[1] == call.shape(0)[-1],
              "input {} and weight {} differ in the inner dim", call.shape(0).text(), call.shape(1).text());
   check_targets(call, 0, 2, 3);
+  const std::int64_t chunk_rows = call.attrs.as<LinearCrossEntropyAttrs>().chunk_rows;
+  call.check(chunk_rows >= 1, "chunk_rows is {}, expected at least 1", chunk_rows);
 }
 
 std::vector<ValueType> infer_linear_cross_entropy(const InferCall& call) {
@@ -106,7 +109,7 @@ Cost cost_fused_grad(const Graph& graph, const Node& node) { return fused_cost(g
 }  // namespace
 
 OpDef softmax_cross_entropy_def() {
-  return {.infer = infer_cross_entropy, .grad = grad_cross_entropy, .cost = cost_cross_entropy};
+  return {.infer = infer_cross_entropy, .grad = grad_cross_entropy, .cost = cost_cross_entropy, .loss = true};
 }
 OpDef softmax_cross_entropy_grad_def() {
   return {.infer = infer_cross_entropy_grad, .cost = cost_cross_entropy, .in_place = {{0, 0}}};
@@ -115,6 +118,7 @@ OpDef linear_cross_entropy_def() {
   return {.infer = infer_linear_cross_entropy,
           .grad = grad_linear_cross_entropy,
           .cost = cost_fused,
+          .loss = true,
           .compose = compose_linear_cross_entropy};
 }
 OpDef linear_cross_entropy_grad_def() {
@@ -127,7 +131,9 @@ ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, Va
 
 ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId targets,
                              ValueId loss_scale) {
-  const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = graph.type(weight).shape[0];
+  const Shape& head = graph.type(weight).shape;
+  // A weight without dims has no vocabulary; the shape rule says so.
+  const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = head.rank() == 0 ? 1 : head[0];
   return emit(graph, Op::linear_cross_entropy, Phase::forward, std::move(name),
               LinearCrossEntropyAttrs{choose_chunk_rows(rows, vocab)}, {x, weight, targets, loss_scale})[0];
 }

@@ -34,8 +34,7 @@ void grad_add(GradContext& context) {
   const Node node = context.node();
   if (context.needs_grad(0)) context.set_input_grad(0, dy);
   if (!context.needs_grad(1)) return;
-  const Value& b = context.graph().value(node.inputs[1]);
-  if (b.role != Role::parameter && b.type == context.graph().type(dy)) {
+  if (context.graph().type(node.inputs[1]) == context.graph().type(dy)) {
     context.set_input_grad(1, dy);
   } else {
     context.set_accumulator(1, context.emit(Op::sum_to, {}, {context.accumulator(1), dy}, "grad_sum")[0]);

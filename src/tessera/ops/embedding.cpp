@@ -8,6 +8,8 @@ std::vector<ValueType> infer_embedding(const InferCall& call) {
   call.check_floating(0);
   call.check_dtype(1, DType::i32);
   call.check(call.shape(0).rank() == 2, "table has shape {}, expected [vocabulary, width]", call.shape(0).text());
+  call.check(call.shape(1).rank() < Shape::kMaxDims, "ids have shape {}, expected fewer than {} dims",
+             call.shape(1).text(), Shape::kMaxDims);
   ValueType out{call.dtype(0), call.shape(1)};
   out.shape.push_back(call.shape(0)[1]);
   return {out};
@@ -25,6 +27,10 @@ std::vector<ValueType> infer_embedding_grad(const InferCall& call) {
   call.check_dtype(1, DType::i32);
   call.check_floating(2);
   call.check_dtype(0, accumulate_dtype(call.dtype(2)));
+  call.check(call.shape(0).rank() == 2, "accumulator has shape {}, expected [vocabulary, width]",
+             call.shape(0).text());
+  call.check(call.shape(1).rank() < Shape::kMaxDims, "ids have shape {}, expected fewer than {} dims",
+             call.shape(1).text(), Shape::kMaxDims);
   Shape rows = call.shape(1);
   rows.push_back(call.shape(0)[1]);
   call.check_shape(2, rows);

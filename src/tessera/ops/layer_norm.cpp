@@ -14,7 +14,7 @@ ValueType row_statistics(const ValueType& x) {
 std::vector<ValueType> infer_layer_norm(const InferCall& call) {
   call.check_num_inputs(3, 3);
   call.check_floating(0);
-  call.check(call.shape(0).rank() >= 1, "input is a scalar, expected at least one dim");
+  call.check_rank_at_least(0, 1);
   for (std::size_t i : {1u, 2u}) {
     call.check_dtype(i, call.dtype(0));
     call.check_shape(i, Shape{call.shape(0)[-1]});
@@ -39,10 +39,12 @@ std::vector<ValueType> infer_layer_norm_grad(const InferCall& call) {
   call.check_num_inputs(7, 7);
   call.check_floating(0);
   call.check_same_type(0, 1);
+  call.check_rank_at_least(0, 1);
+  call.check_dtype(2, call.dtype(0));
   call.check_shape(2, Shape{call.shape(0)[-1]});
   const ValueType rows = row_statistics(call.inputs[0]);
-  call.check(call.inputs[3] == rows && call.inputs[4] == rows, "statistics are {} and {}", call.inputs[3].text(),
-             call.inputs[4].text());
+  call.check(call.inputs[3] == rows && call.inputs[4] == rows, "statistics are {} and {}, expected {}",
+             call.inputs[3].text(), call.inputs[4].text(), rows.text());
   for (std::size_t i : {5u, 6u}) {
     call.check_dtype(i, accumulate_dtype(call.dtype(0)));
     call.check_shape(i, call.shape(2));

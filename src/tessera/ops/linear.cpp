@@ -40,7 +40,8 @@ std::vector<ValueType> infer_grad_input(const InferCall& call) {
   call.check_num_inputs(2, 2);
   call.check_floating(0);
   call.check_dtype(1, call.dtype(0));
-  call.check(call.shape(0)[-1] == call.shape(1)[0], "gradient {} and weight {} differ in the outer dim",
+  call.check(call.shape(1).rank() == 2, "weight has shape {}, expected [out, in]", call.shape(1).text());
+  call.check(call.shape(0).rank() >= 1 && call.shape(0)[-1] == call.shape(1)[0], "gradient {} and weight {} differ in the outer dim",
              call.shape(0).text(), call.shape(1).text());
   ValueType out = call.inputs[0];
   out.shape.set(-1, call.shape(1)[1]);
@@ -53,6 +54,8 @@ std::vector<ValueType> infer_grad_weight(const InferCall& call) {
   call.check_floating(1);
   call.check_dtype(2, call.dtype(1));
   call.check_dtype(0, accumulate_dtype(call.dtype(1)));
+  call.check_rank_at_least(1, 1);
+  call.check_rank_at_least(2, 1);
   call.check(call.shape(1).num_rows() == call.shape(2).num_rows(), "gradient {} and input {} differ in rows",
              call.shape(1).text(), call.shape(2).text());
   call.check_shape(0, Shape{call.shape(1)[-1], call.shape(2)[-1]});

@@ -26,6 +26,11 @@ void InferCall::check_floating(std::size_t input) const {
   check(dtype(input) != DType::i32, "input {} is {}, expected a floating type", input, dtype_name(dtype(input)));
 }
 
+void InferCall::check_rank_at_least(std::size_t input, int rank) const {
+  check(shape(input).rank() >= rank, "input {} has shape {}, expected at least {} dims", input, shape(input).text(),
+        rank);
+}
+
 void InferCall::check_same_type(std::size_t a, std::size_t b) const {
   check(inputs[a] == inputs[b], "input {} is {}, input {} is {}: they must be the same", a, inputs[a].text(), b,
         inputs[b].text());

@@ -26,6 +26,7 @@ struct InferCall {
   }
   void check_num_inputs(std::size_t least, std::size_t most) const;
   void check_floating(std::size_t input) const;
+  void check_rank_at_least(std::size_t input, int rank) const;
   void check_same_type(std::size_t a, std::size_t b) const;
   void check_dtype(std::size_t input, DType dtype) const;
   void check_shape(std::size_t input, const Shape& shape) const;
@@ -74,6 +75,7 @@ struct OpDef {
   void (*grad)(GradContext&) = nullptr;  // null: not differentiable; building a backward pass names the op
   Cost (*cost)(const Graph&, const Node&) = nullptr;  // null: only moves its operands
   std::vector<InPlace> in_place = {};
+  bool loss = false;      // ends the forward pass: its gradient rule starts from 1, not from an output gradient
   bool constant = false;  // needs no input and never changes: runs once, in the init program
   // Fused ops: the same values from plain ops, the reference in tests. Returns the node's outputs
   // (kNoValue for those only a gradient uses).

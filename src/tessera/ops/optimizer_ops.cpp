@@ -20,6 +20,7 @@ Cost cost_sum_squares(const Graph& graph, const Node& node) {
 std::vector<ValueType> infer_clip_factor(const InferCall& call) {
   call.check(!call.inputs.empty(), "needs at least one input");
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    call.check_floating(i);
     call.check_same_type(0, i);
     call.check_shape(i, Shape{});
   }
@@ -37,6 +38,7 @@ std::vector<ValueType> infer_adamw(const InferCall& call) {
     call.check(call.inputs[i] == state, "input {} is {}, expected {}", i, call.inputs[i].text(), state.text());
   }
   call.check_dtype(5, DType::i32);
+  for (std::size_t i : {4u, 6u}) call.check_dtype(i, state.dtype);
   for (std::size_t i : {4u, 5u, 6u}) call.check_shape(i, Shape{});
   call.check(has_master == (call.dtype(0) == DType::bf16), "a bf16 parameter and only that needs a master copy");
   std::vector<ValueType> outputs = {call.inputs[0], call.inputs[1], call.inputs[2], call.inputs[3]};

@@ -15,7 +15,7 @@ ValueType row_statistics(const ValueType& x) {
 std::vector<ValueType> infer_rms_norm(const InferCall& call) {
   call.check_num_inputs(2, 2);
   call.check_floating(0);
-  call.check(call.shape(0).rank() >= 1, "input is a scalar, expected at least one dim");
+  call.check_rank_at_least(0, 1);
   call.check_dtype(1, call.dtype(0));
   call.check_shape(1, Shape{call.shape(0)[-1]});
   return {call.inputs[0], row_statistics(call.inputs[0])};
@@ -35,8 +35,11 @@ std::vector<ValueType> infer_rms_norm_grad(const InferCall& call) {
   call.check_num_inputs(5, 5);
   call.check_floating(0);
   call.check_same_type(0, 1);
+  call.check_rank_at_least(0, 1);
+  call.check_dtype(2, call.dtype(0));
   call.check_shape(2, Shape{call.shape(0)[-1]});
-  call.check(call.inputs[3] == row_statistics(call.inputs[0]), "statistics are {}", call.inputs[3].text());
+  const ValueType rows = row_statistics(call.inputs[0]);
+  call.check(call.inputs[3] == rows, "statistics are {}, expected {}", call.inputs[3].text(), rows.text());
   call.check_dtype(4, accumulate_dtype(call.dtype(0)));
   call.check_shape(4, call.shape(2));
   return {call.inputs[0], call.inputs[4]};

@@ -8,6 +8,7 @@ namespace {
 std::vector<ValueType> infer_rope_table(const InferCall& call) {
   call.check_num_inputs(0, 0);
   const auto& attrs = call.attrs.as<RopeTableAttrs>();
+  call.check(attrs.seq_len >= 1, "sequence length is {}, expected at least 1", attrs.seq_len);
   call.check(attrs.rotary_dim >= 2 && attrs.rotary_dim % 2 == 0, "rotary dim is {}, expected an even number",
              attrs.rotary_dim);
   call.check(attrs.theta > 0, "theta is {}, expected a positive number", attrs.theta);

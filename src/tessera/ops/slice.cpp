@@ -7,7 +7,7 @@ std::vector<ValueType> infer_slice(const InferCall& call) {
   call.check_num_inputs(1, 1);
   call.check_floating(0);
   const auto& attrs = call.attrs.as<SliceAttrs>();
-  call.check(call.shape(0).rank() >= 1, "input is a scalar, expected at least one dim");
+  call.check_rank_at_least(0, 1);
   call.check(attrs.begin >= 0 && attrs.size >= 1 && attrs.begin + attrs.size <= call.shape(0)[-1],
              "columns {} to {} are outside of input {}", attrs.begin, attrs.begin + attrs.size,
              call.shape(0).text());
@@ -24,6 +24,8 @@ void grad_slice(GradContext& context) {
 
 std::vector<ValueType> infer_pad(const InferCall& call) {
   call.check_num_inputs(1, 1);
+  call.check_floating(0);
+  call.check_rank_at_least(0, 1);
   const auto& attrs = call.attrs.as<PadAttrs>();
   call.check(attrs.begin >= 0 && attrs.begin + call.shape(0)[-1] <= attrs.total, "{} does not fit in {} columns at {}",
              call.shape(0).text(), attrs.total, attrs.begin);
@@ -40,16 +42,17 @@ void grad_pad(GradContext& context) {
 
 std::vector<ValueType> infer_concat(const InferCall& call) {
   call.check(!call.inputs.empty(), "needs at least one input");
-  ValueType out = call.inputs[0];
   std::int64_t columns = 0;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     call.check_floating(i);
+    call.check_rank_at_least(i, 1);
     ValueType piece = call.inputs[i];
     columns += piece.shape[-1];
-    piece.shape.set(-1, out.shape[-1]);
-    call.check(piece == out, "input {} is {}, which does not fit beside {}", i, call.inputs[i].text(),
+    piece.shape.set(-1, call.shape(0)[-1]);
+    call.check(piece == call.inputs[0], "input {} is {}, which does not fit beside {}", i, call.inputs[i].text(),
                call.inputs[0].text());
   }
+  ValueType out = call.inputs[0];
   out.shape.set(-1, columns);
   return {out};
 }

@@ -8,6 +8,7 @@ namespace {
 std::vector<ValueType> infer_softmax(const InferCall& call) {
   call.check_num_inputs(1, 1);
   call.check_floating(0);
+  call.check_rank_at_least(0, 1);
   return {call.inputs[0]};
 }
 
@@ -20,12 +21,16 @@ std::vector<ValueType> infer_softmax_grad(const InferCall& call) {
   call.check_num_inputs(2, 2);
   call.check_floating(0);
   call.check_same_type(0, 1);
+  call.check_rank_at_least(0, 1);
   return {call.inputs[0]};
 }
 
 std::vector<ValueType> infer_causal_mask(const InferCall& call) {
   call.check_num_inputs(0, 0);
-  return {call.attrs.as<CausalMaskAttrs>().type};
+  const ValueType& type = call.attrs.as<CausalMaskAttrs>().type;
+  call.check(type.dtype != DType::i32 && type.shape.rank() == 2 && type.shape[0] == type.shape[1],
+             "mask is {}, expected a floating [T, T]", type.text());
+  return {type};
 }
 
 Cost cost_softmax(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 4); }

@@ -1,5 +1,6 @@
 #include "tessera/ops/verify.h"
 
+#include <numeric>
 #include <vector>
 
 #include "tessera/ops/op_def.h"
@@ -7,10 +8,12 @@
 namespace tessera {
 namespace {
 
+bool exists(const Graph& graph, ValueId v) { return v >= 0 && v < graph.num_values(); }
+
 void verify_inputs(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   for (ValueId input : node.inputs) {
-    TS_CHECK(input >= 0 && input < graph.num_values(), "node {}: input {} does not exist", node.name, input);
+    TS_CHECK(exists(graph, input), "node {}: input {} does not exist", node.name, input);
     const Value& value = graph.value(input);
     if (value.producer == kNoNode) continue;
     const Node& producer = graph.node(value.producer);
@@ -30,6 +33,28 @@ void verify_types(const Graph& graph, const Node& node) {
     const ValueType& found = graph.type(node.outputs[i]);
     TS_CHECK(found == outputs[i], "node {}: output {} is {}, expected {}", node.name, i, found.text(),
              outputs[i].text());
+  }
+}
+
+void verify_state_updates(const Graph& graph) {
+  // Where each value lies by the ops that only work in place: the value it was first written as.
+  std::vector<ValueId> place(static_cast<std::size_t>(graph.num_values()));
+  std::iota(place.begin(), place.end(), ValueId{0});
+  for (const Node& node : graph.nodes()) {
+    for (const InPlace& pair : op_def(node.op).in_place) {
+      if (!pair.always || pair.input >= node.inputs.size()) continue;
+      place[static_cast<std::size_t>(node.outputs[pair.output])] =
+          place[static_cast<std::size_t>(node.inputs[pair.input])];
+    }
+  }
+  for (const StateUpdate& update : graph.state_updates()) {
+    TS_CHECK(exists(graph, update.before) && exists(graph, update.after),
+             "state update of value {} by value {}: no such value", update.before, update.after);
+    const std::string& name = graph.value(update.before).name;
+    TS_CHECK(graph.type(update.before) == graph.type(update.after), "state {} is {}, its update {}", name,
+             graph.type(update.before).text(), graph.type(update.after).text());
+    TS_CHECK(place[static_cast<std::size_t>(update.after)] == update.before,
+             "state {}: its update {} is not written in its place", name, graph.value(update.after).name);
   }
 }
 
@@ -56,10 +81,10 @@ void verify(const Graph& graph) {
       }
     }
   }
-  for (const StateUpdate& update : graph.state_updates()) {
-    TS_CHECK(graph.type(update.before) == graph.type(update.after), "state {} is {}, its update {}",
-             graph.value(update.before).name, graph.type(update.before).text(), graph.type(update.after).text());
+  for (const Output& output : graph.outputs()) {
+    TS_CHECK(exists(graph, output.value), "output '{}' has no value", output.name);
   }
+  verify_state_updates(graph);
 }
 
 }  // namespace tessera

@@ -7,7 +7,8 @@ namespace tessera {
 
 // Checks, naming the node: inputs exist and are written before they are read, also across programs
 // (init < forward < backward < update); every node's types are what its shape rule says; values that
-// an op overwrites in place are read by nobody afterwards; state updates keep their types.
+// an op overwrites in place are read by nobody afterwards; outputs exist; state updates keep their types
+// and are written in the state's own place.
 void verify(const Graph& graph);
 
 }  // namespace tessera

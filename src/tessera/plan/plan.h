@@ -2,7 +2,7 @@
 // lies. Made by compile(); run by the Executor; printed by `tessera plan`.
 //
 // Memory is three regions of one arena:
-//   persistent  parameters, accumulators, optimizer state, constants, scalars, outputs
+//   persistent  parameters, accumulators, optimizer state, constants, scalars, outputs that nothing else keeps
 //   kept        what backward needs of forward, once per slot (a slot holds one micro-batch in flight)
 //   temporary   everything else; all programs share it, as only one runs at a time
 #pragma once

@@ -54,9 +54,16 @@ StorageMap assign_storage(const Graph& graph, const Plan& programs, const PlanOp
   std::vector<bool> is_output(map.of_value.size(), false);
   for (const Output& output : graph.outputs()) is_output[static_cast<std::size_t>(output.value)] = true;
 
+  // The host reads outputs after the program, when its temporaries are gone. One that backward reads as
+  // well stays with its micro-batch: the next slot's forward would overwrite it anywhere else.
+  const auto home_of = [&](ValueId id) {
+    const auto v = static_cast<std::size_t>(id);
+    const Region region = region_of(graph, id, uses[v]);
+    return is_output[v] && region == Region::temporary ? Region::persistent : region;
+  };
   const auto own_storage = [&](ValueId id) {
     const auto v = static_cast<std::size_t>(id);
-    Region region = is_output[v] ? Region::persistent : region_of(graph, id, uses[v]);
+    Region region = home_of(id);
     if (options.external_parameters && graph.value(id).role == Role::parameter) region = Region::external;
     map.of_value[v] = static_cast<std::int32_t>(map.storages.size());
     map.storages.push_back({region, graph.type(id).num_bytes(), uses[v].written, uses[v].first, uses[v].last});
@@ -90,8 +97,7 @@ StorageMap assign_storage(const Graph& graph, const Plan& programs, const PlanOp
         Storage& storage = map.storages[static_cast<std::size_t>(shared)];
         const Use& use = uses[static_cast<std::size_t>(output)];
         if (storage.region == Region::temporary) {
-          storage.region = is_output[static_cast<std::size_t>(output)] ? Region::persistent
-                                                                       : region_of(graph, output, use);
+          storage.region = home_of(output);
           storage.last = std::max(storage.last, use.last);
         }
       }
