@@ -1,0 +1,217 @@
+// config.json in: both spellings of the rotary base, what is missing, wrong or not supported.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.h"
+#include "tessera/models/gpt2.h"
+#include "tessera/models/llama.h"
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::json;
+
+Json llama_json() {
+  return Json::parse(R"({"model_type": "llama", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 48,
+    "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "rope_theta": 500000.0,
+    "tie_word_embeddings": false, "initializer_range": 0.01, "hidden_act": "silu"})");
+}
+
+Json gpt2_json() {
+  return Json::parse(R"({"model_type": "gpt2", "vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4,
+    "n_positions": 64, "attn_pdrop": 0.0, "embd_pdrop": 0.1, "resid_pdrop": 0.2,
+    "layer_norm_epsilon": 1e-6, "activation_function": "gelu_new"})");
+}
+
+std::string refusal(const Json& json) {
+  try {
+    parse_model_config(json.dump(), "some/config.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Json with(Json json, const std::string& key, Json value) {
+  json[key] = std::move(value);
+  return json;
+}
+
+Json without(Json json, const std::string& key) {
+  json.erase(key);
+  return json;
+}
+
+TEST(LlamaConfigJson, IsReadKeyByKey) {
+  const LlamaConfig c = read_llama_config(JsonConfig(llama_json().dump(), "config.json"));
+  EXPECT_EQ(c.vocab_size, 96);
+  EXPECT_EQ(c.hidden_size, 32);
+  EXPECT_EQ(c.layers, 2);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.kv_heads, 2);
+  EXPECT_EQ(c.head_dim, 16);
+  EXPECT_EQ(c.ffn_size, 48);
+  EXPECT_EQ(c.max_positions, 64);
+  EXPECT_EQ(c.norm_eps, 1e-6);
+  EXPECT_EQ(c.rope_theta, 500000.0);
+  EXPECT_EQ(c.init_std, 0.01);
+  EXPECT_FALSE(c.tie_embeddings);
+  EXPECT_FALSE(c.qkv_bias);
+}
+
+TEST(LlamaConfigJson, BothSpellingsOfTheRotaryBase) {
+  const auto theta = [](const Json& json) {
+    return read_llama_config(JsonConfig(json.dump(), "config.json")).rope_theta;
+  };
+  EXPECT_EQ(theta(llama_json()), 500000.0);
+  const Json fresh = without(llama_json(), "rope_theta");
+  EXPECT_EQ(theta(fresh), 10000.0);
+  EXPECT_EQ(theta(with(fresh, "rope_parameters", {{"rope_theta", 1234.5}, {"rope_type", "default"}})),
+            1234.5);
+  // The new spelling is what a new transformers reads when both are there.
+  EXPECT_EQ(theta(with(llama_json(), "rope_parameters", {{"rope_theta", 1234.5}})), 1234.5);
+  EXPECT_EQ(theta(with(llama_json(), "rope_scaling", nullptr)), 500000.0);
+}
+
+TEST(LlamaConfigJson, DefaultsOfTransformers) {
+  Json json = llama_json();
+  for (const char* key : {"num_key_value_heads", "head_dim", "rms_norm_eps", "initializer_range"})
+    json.erase(key);
+  const LlamaConfig c = read_llama_config(JsonConfig(json.dump(), "config.json"));
+  EXPECT_EQ(c.kv_heads, 4);
+  EXPECT_EQ(c.head_dim, 8);
+  EXPECT_EQ(c.norm_eps, 1e-6);
+  EXPECT_EQ(c.init_std, 0.02);
+}
+
+TEST(LlamaConfigJson, Qwen2HasBiases) {
+  const Json json = with(llama_json(), "model_type", "qwen2");
+  EXPECT_TRUE(read_llama_config(JsonConfig(json.dump(), "config.json")).qkv_bias);
+}
+
+TEST(LlamaConfigJson, NamesFileAndKeyOfWhatIsMissingOrWrong) {
+  for (const char* key : {"model_type", "vocab_size", "hidden_size", "num_hidden_layers",
+                          "num_attention_heads", "intermediate_size", "max_position_embeddings"}) {
+    EXPECT_EQ(refusal(without(llama_json(), key)), fmt::format("some/config.json: key '{}' is missing", key));
+    EXPECT_EQ(refusal(with(llama_json(), key, nullptr)),
+              fmt::format("some/config.json: key '{}' is missing", key));
+  }
+  EXPECT_EQ(refusal(with(llama_json(), "vocab_size", "many")),
+            "some/config.json: 'vocab_size' is \"many\", expected a positive integer");
+  EXPECT_EQ(refusal(with(llama_json(), "hidden_size", -32)),
+            "some/config.json: 'hidden_size' is -32, expected a positive integer");
+  EXPECT_EQ(refusal(with(llama_json(), "num_hidden_layers", 2.5)),
+            "some/config.json: 'num_hidden_layers' is 2.5, expected a positive integer");
+  EXPECT_EQ(refusal(with(llama_json(), "rms_norm_eps", "small")),
+            "some/config.json: 'rms_norm_eps' is \"small\", expected a number");
+  EXPECT_EQ(refusal(with(llama_json(), "tie_word_embeddings", 1)),
+            "some/config.json: 'tie_word_embeddings' is 1, expected true or false");
+  EXPECT_EQ(refusal(with(llama_json(), "hidden_act", 3)),
+            "some/config.json: 'hidden_act' is 3, expected a text");
+  EXPECT_EQ(refusal(with(llama_json(), "rope_parameters", {{"rope_theta", "x"}})),
+            "some/config.json: 'rope_parameters.rope_theta' is \"x\", expected a number");
+}
+
+TEST(LlamaConfigJson, RefusesWhatItCannotDo) {
+  const auto expect_refused = [](const std::string& key, const Json& value, const std::string& named) {
+    const std::string message = refusal(with(llama_json(), key, value));
+    EXPECT_NE(message.find("some/config.json"), message.npos) << key << ": " << message;
+    EXPECT_NE(message.find(named), message.npos) << key << ": " << message;
+  };
+  expect_refused("hidden_act", "gelu", "hidden_act");
+  expect_refused("attention_bias", true, "attention_bias");
+  expect_refused("mlp_bias", true, "mlp_bias");
+  expect_refused("use_sliding_window", true, "use_sliding_window");
+  expect_refused("rope_scaling", {{"type", "linear"}, {"factor", 2.0}}, "rope_scaling");
+  expect_refused("rope_parameters", {{"rope_theta", 1e4}, {"rope_type", "llama3"}}, "rope_type");
+  expect_refused("attention_dropout", 0.1, "attention_dropout");
+  expect_refused("num_key_value_heads", 3, "multiple of 'num_key_value_heads', which is 3");
+  expect_refused("head_dim", 7, "'head_dim' is 7");
+  expect_refused("model_type", "mamba", "'mamba'");
+}
+
+TEST(Gpt2ConfigJson, IsReadKeyByKey) {
+  const Gpt2Config c = read_gpt2_config(JsonConfig(gpt2_json().dump(), "config.json"));
+  EXPECT_EQ(c.vocab_size, 96);
+  EXPECT_EQ(c.hidden_size, 32);
+  EXPECT_EQ(c.layers, 2);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.ffn_size, 128);  // n_inner left out: four times as wide
+  EXPECT_EQ(c.max_positions, 64);
+  EXPECT_EQ(c.norm_eps, 1e-6);
+  EXPECT_EQ(c.embedding_dropout, 0.1);
+  EXPECT_EQ(c.residual_dropout, 0.2);
+  EXPECT_TRUE(c.gelu_tanh);
+  EXPECT_TRUE(c.tie_embeddings);
+  const auto read = [](const Json& json) { return read_gpt2_config(JsonConfig(json.dump(), "config.json")); };
+  EXPECT_EQ(read(with(gpt2_json(), "n_inner", 50)).ffn_size, 50);
+  EXPECT_FALSE(read(with(gpt2_json(), "activation_function", "gelu")).gelu_tanh);
+  EXPECT_FALSE(read(with(gpt2_json(), "tie_word_embeddings", false)).tie_embeddings);
+}
+
+TEST(Gpt2ConfigJson, NamesFileAndKeyOfWhatIsWrong) {
+  for (const char* key : {"vocab_size", "n_embd", "n_layer", "n_head", "n_positions"}) {
+    EXPECT_EQ(refusal(without(gpt2_json(), key)), fmt::format("some/config.json: key '{}' is missing", key));
+  }
+  const auto expect_refused = [](const std::string& key, const Json& value, const std::string& named) {
+    const std::string message = refusal(with(gpt2_json(), key, value));
+    EXPECT_NE(message.find("some/config.json"), message.npos) << key << ": " << message;
+    EXPECT_NE(message.find(named), message.npos) << key << ": " << message;
+  };
+  expect_refused("activation_function", "relu", "activation_function is 'relu'");
+  expect_refused("attn_pdrop", 0.1, "attn_pdrop");
+  expect_refused("scale_attn_weights", false, "scale_attn_weights");
+  expect_refused("scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx");
+  expect_refused("add_cross_attention", true, "add_cross_attention");
+  expect_refused("n_head", 5, "multiple of 'n_head', which is 5");
+  // transformers' default is 0.1: left out is not the same as 0.
+  EXPECT_NE(refusal(without(gpt2_json(), "attn_pdrop")).find("attn_pdrop"), std::string::npos);
+}
+
+TEST(ModelConfigJson, RefusesWhatIsNoJsonObject) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      parse_model_config(text, "some/config.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("").find("some/config.json: not a JSON file"), 0u);
+  EXPECT_EQ(message("{\"model_type\": ").find("some/config.json: not a JSON file"), 0u);
+  EXPECT_EQ(message("[1, 2]"),
+            "some/config.json: found a JSON array, expected an object with the model's keys");
+}
+
+TEST(ModelConfigJson, MissingFileIsNamed) {
+  try {
+    load_model_config("/no/such/folder/config.json");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("/no/such/folder/config.json"), std::string::npos);
+  }
+}
+
+// What we write is what we read, all keys, also after a second round.
+TEST(ModelConfigJson, WrittenConfigParsesBackToTheSame) {
+  Json qwen2 = with(with(llama_json(), "model_type", "qwen2"), "tie_word_embeddings", true);
+  Json odd = with(with(llama_json(), "rms_norm_eps", 1.1754943508222875e-05), "rope_theta", 12345.678);
+  Json erf = with(with(gpt2_json(), "activation_function", "gelu"), "tie_word_embeddings", false);
+  for (const Json& json : {llama_json(), qwen2, odd, gpt2_json(), erf}) {
+    const std::string written = parse_model_config(json.dump(), "theirs")->config_json();
+    EXPECT_EQ(parse_model_config(written, "ours")->config_json(), written);
+    const Json ours = Json::parse(written);
+    for (const auto& [key, value] : json.items()) {
+      ASSERT_TRUE(ours.contains(key)) << key << " is lost in " << written;
+      EXPECT_EQ(ours[key], value) << key;
+    }
+  }
+  const Json llama = Json::parse(parse_model_config(llama_json().dump(), "theirs")->config_json());
+  EXPECT_EQ(llama["rope_parameters"]["rope_theta"], 500000.0);
+  EXPECT_EQ(llama["architectures"][0], "LlamaForCausalLM");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,82 @@
+#include "tessera/ops/attention.h"
+
+#include <cmath>
+
+#include "ops/op_check.h"
+
+namespace tessera {
+namespace {
+
+// softmax over an explicit row of scores, head by head.
+std::vector<double> naive_attention(const std::vector<double>& qkv, std::int64_t batch, std::int64_t seq_len,
+                                    const AttentionAttrs& attrs) {
+  const HeadLayout& heads = attrs.heads;
+  const std::int64_t d = heads.head_dim, columns = heads.qkv_columns();
+  std::vector<double> out(static_cast<std::size_t>(batch * seq_len * heads.out_columns()), 0.0);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t h = 0; h < heads.heads; ++h) {
+      const std::int64_t kv = h / (heads.heads / heads.kv_heads);
+      for (std::int64_t q = 0; q < seq_len; ++q) {
+        const std::int64_t num_keys = attrs.causal ? q + 1 : seq_len;
+        std::vector<double> weights;
+        double total = 0;
+        for (std::int64_t k = 0; k < num_keys; ++k) {
+          double score = 0;
+          for (std::int64_t i = 0; i < d; ++i) {
+            score += qkv[(b * seq_len + q) * columns + h * d + i] *
+                     qkv[(b * seq_len + k) * columns + (heads.heads + kv) * d + i];
+          }
+          weights.push_back(std::exp(attrs.scale * score));
+          total += weights.back();
+        }
+        for (std::int64_t k = 0; k < num_keys; ++k) {
+          for (std::int64_t i = 0; i < d; ++i) {
+            out[(b * seq_len + q) * heads.out_columns() + h * d + i] +=
+                weights[k] / total *
+                qkv[(b * seq_len + k) * columns + (heads.heads + heads.kv_heads + kv) * d + i];
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+OpCase attention_case(std::int64_t batch, std::int64_t seq_len, const HeadLayout& heads, bool causal) {
+  const AttentionAttrs attrs{heads, 0.6, causal};
+  const Shape shape{batch, seq_len, heads.qkv_columns()};
+  return {"attention" + shape.text() + Attrs(attrs).text(),
+          [=](CaseGraph& c) { return attention(c.graph, "node", c.real("qkv", shape), attrs); },
+          [=](const CaseValues& in) { return naive_attention(in.at("qkv"), batch, seq_len, attrs); }};
+}
+
+}  // namespace
+
+OpFamily attention_family() {
+  OpFamily family;
+  for (bool causal : {false, true}) {
+    family.cases.push_back(attention_case(1, 1, {1, 1, 1}, causal));
+    family.cases.push_back(attention_case(2, 5, {2, 2, 3}, causal));
+    family.cases.push_back(attention_case(1, 7, {4, 2, 2}, causal));
+    family.cases.push_back(attention_case(1, 9, {3, 1, 4}, causal));
+    family.cases.push_back(attention_case(1, 67, {2, 1, 2}, causal));  // more than one block of keys
+  }
+  const AttentionAttrs attrs{{2, 1, 4}, 1.0, true};
+  const ValueType qkv = f64({2, 5, 16}), out = f64({2, 5, 8}), lse = f64({2, 2, 5});
+  family.refused = {
+      {Op::attention, attrs, {f64({2, 5, 12})}, {"[2,5,12]", "[B, T, 16]"}},
+      {Op::attention, attrs, {f64({5, 16})}, {"[5,16]", "[B, T, 16]"}},
+      {Op::attention, attrs, {i32({2, 5, 16})}, {"i32", "floating"}},
+      {Op::attention,
+       AttentionAttrs{{3, 2, 4}, 1.0, true},
+       {f64({2, 5, 28})},
+       {"3 query heads", "2 key heads"}},
+      {Op::attention_grad, attrs, {f64({2, 5, 16}), qkv, out, lse}, {"f64[2,5,16]", "f64[2,5,8]"}},
+      {Op::attention_grad, attrs, {out, f64({2, 5, 12}), out, lse}, {"[2,5,12]", "[B, T, 16]"}},
+      {Op::attention_grad, attrs, {out, qkv, f32({2, 5, 8}), lse}, {"f32[2,5,8]", "f64[2,5,8]"}},
+      {Op::attention_grad, attrs, {out, qkv, out, f64({2, 5, 2})}, {"f64[2,5,2]", "f64[2,2,5]"}},
+  };
+  return family;
+}
+
+}  // namespace tessera

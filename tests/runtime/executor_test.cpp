@@ -1,0 +1,104 @@
+#include "tessera/runtime/executor.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/backend/cpu/cpu_device.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/op_def.h"
+
+namespace tessera {
+namespace {
+
+using Floats = std::vector<float>;
+const ValueType kType{DType::f32, Shape{3}};
+
+class ExecutorTest : public testing::Test {
+ protected:
+  std::unique_ptr<Device> device_ = make_cpu_device(2);
+
+  std::unique_ptr<Executor> make(Graph graph, const PlanOptions& options = {},
+                                 const Executor* weights_of = nullptr) {
+    Plan plan = compile(
+        graph, [&](const Graph& g, const Node& n) { return device_->workspace_bytes(g, n); }, options);
+    return std::make_unique<Executor>(std::move(graph), std::move(plan), *device_, weights_of);
+  }
+  static Floats read(const TensorView& view) { return {view.as<float>().begin(), view.as<float>().end()}; }
+};
+
+// y = x * weight, and an update that adds x to the weight in place.
+Graph weighted(bool with_update) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  const ValueId weight = graph.add_input("weight", kType, Role::parameter);
+  graph.mark_output("y", mul(graph, "y", x, weight));
+  if (with_update) {
+    const ValueId next = emit(graph, Op::sum_to, Phase::update, "next", {}, {weight, x})[0];
+    graph.add_state_update(weight, next);
+  }
+  return graph;
+}
+
+TEST_F(ExecutorTest, ExternalParametersAreReadWhereTheOtherKeepsThem) {
+  const auto training = make(weighted(true));
+  const auto evaluation = make(weighted(false), {.external_parameters = true}, training.get());
+  EXPECT_EQ(evaluation->input("weight").data, training->input("weight").data);
+  EXPECT_EQ(evaluation->plan().persistent_bytes, 256);  // the output alone: no copy of the weight
+
+  training->write<float>("weight", Floats{1, 2, 3});
+  evaluation->write<float>("x", Floats{10, 10, 10});
+  evaluation->run(Phase::forward);
+  EXPECT_EQ(read(evaluation->output("y")), (Floats{10, 20, 30}));
+
+  training->write<float>("x", Floats{5, 6, 7});
+  training->run(Phase::update);
+  evaluation->run(Phase::forward);
+  EXPECT_EQ(read(evaluation->output("y")), (Floats{60, 80, 100}));
+}
+
+TEST_F(ExecutorTest, SlotsHoldTheirOwnBatchAndKeptValues) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  const ValueId sum = graph.add_input("sum", kType, Role::gradient);
+  const ValueId h = scale(graph, "h", x, 2.0);  // kept for backward
+  const ValueId next = emit(graph, Op::sum_to, Phase::backward, "next", {}, {sum, h})[0];
+  graph.add_state_update(sum, next);
+  const auto executor = make(std::move(graph), {.num_slots = 2});
+  executor->write<float>("x", Floats{1, 2, 3}, 0);
+  executor->write<float>("x", Floats{10, 20, 30}, 1);
+  executor->run(Phase::forward, 0);
+  executor->run(Phase::forward, 1);
+  executor->run(Phase::backward, 0);
+  EXPECT_EQ(read(executor->input("sum")), (Floats{2, 4, 6}));
+  executor->run(Phase::backward, 1);
+  EXPECT_EQ(read(executor->input("sum", 1)), (Floats{22, 44, 66}));  // one sum for all slots
+}
+
+TEST_F(ExecutorTest, ConstantsAreThereBeforeTheFirstProgram) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  const ValueId zero = emit(graph, Op::zeros, Phase::init, "zero", ZerosAttrs{kType}, {})[0];
+  graph.mark_output("y", add(graph, "y", x, zero));
+  const auto executor = make(std::move(graph));
+  executor->write<float>("x", Floats{1, 2, 3});
+  executor->run(Phase::forward);
+  EXPECT_EQ(read(executor->output("y")), (Floats{1, 2, 3}));
+}
+
+TEST_F(ExecutorTest, ReadsScalarsOfBothWidths) {
+  for (DType dtype : {DType::f32, DType::f64}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", {dtype, Shape{}}, Role::scalar);
+    graph.mark_output("y", scale(graph, "y", x, 2.0));
+    const auto executor = make(std::move(graph));
+    if (dtype == DType::f32) {
+      executor->write<float>("x", Floats{1.5});
+    } else {
+      executor->write<double>("x", std::vector<double>{1.5});
+    }
+    executor->run(Phase::forward);
+    EXPECT_EQ(executor->read_scalar("y"), 3.0f);
+  }
+}
+
+}  // namespace
+}  // namespace tessera
