@@ -162,14 +162,21 @@ TEST(TrainerFolderTest, ResumingWithNothingToResumeStartsAtTheBeginning) {
   expect_same_bits(run, "plain", "resumed");
 }
 
-TEST(TrainerFolderTest, ResumeRefusesAnotherModelOrBatch) {
+TEST(TrainerFolderTest, ResumeRefusesAnotherModelOrOtherSamples) {
   TinyRun run;
   run.config.train.steps = 2;
   run.train_into("run");
   run.config.train.global_batch = 8;
   expect_error([&] { run.train_into("run", true); },
-               {"step-00000002", "8 samples in 2 steps", "train.global_batch = 8"});
+               {"train.global_batch = 8", "step-00000002", "was trained with 4"});
   run.config.train.global_batch = 4;
+  run.config.train.seed += 1;
+  expect_error([&] { run.train_into("run", true); }, {"train.seed = ", "step-00000002", "other samples"});
+  run.config.train.seed -= 1;
+  run.config.train.seq_len = 8;
+  run.config.model.architecture.max_positions = 16;  // the same model
+  expect_error([&] { run.train_into("run", true); }, {"train.seq_len = 8", "was trained with 16"});
+  run.config.train.seq_len = 16;
   run.config.model.architecture.ffn_size = 64;
   expect_error([&] { run.train_into("run", true); }, {"step-00000002", "another model"});
 }

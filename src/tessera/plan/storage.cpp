@@ -1,7 +1,7 @@
 #include "tessera/plan/storage.h"
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
 #include "tessera/ops/op_def.h"
 
@@ -42,71 +42,92 @@ Region region_of(const Graph& graph, ValueId id, const Use& use) {
   if (value.role == Role::batch) return Region::kept;
   if (value.role != Role::computed || use.written == Phase::init) return Region::persistent;
   if (use.last_phase == use.written) return Region::temporary;
-  return use.written == Phase::forward && use.last_phase == Phase::backward ? Region::kept : Region::persistent;
+  return use.written == Phase::forward && use.last_phase == Phase::backward ? Region::kept
+                                                                            : Region::persistent;
 }
+
+class StorageAssigner {
+ public:
+  StorageAssigner(const Graph& graph, const Plan& programs, const PlanOptions& options)
+      : graph_(graph), programs_(programs), options_(options), uses_(find_uses(graph, programs)) {
+    map_.of_value.assign(uses_.size(), -1);
+    is_output_.assign(uses_.size(), false);
+    for (const Output& output : graph.outputs()) is_output_[index(output.value)] = true;
+  }
+
+  StorageMap run() {
+    for (ValueId id = 0; id < graph_.num_values(); ++id) {
+      // Inputs exist whether or not a program reads them: a checkpoint may.
+      if (graph_.value(id).producer == kNoNode) add_storage(id);
+    }
+    for (int p = 0; p < kNumPhases; ++p) {
+      const auto phase = static_cast<Phase>(p);
+      const std::vector<Step>& steps = programs_.program(phase);
+      for (std::size_t s = 0; s < steps.size(); ++s) {
+        const Node& node = graph_.node(steps[s].node);
+        for (const InPlace& pair : op_def(node.op).in_place) {
+          if (pair.input >= node.inputs.size()) continue;
+          const ValueId input = node.inputs[pair.input], output = node.outputs[pair.output];
+          if (pair.always || may_overwrite(input, output, phase, static_cast<std::int32_t>(s)))
+            share(input, output);
+        }
+        for (ValueId output : node.outputs) {
+          if (map_.of_value[index(output)] < 0) add_storage(output);
+        }
+      }
+    }
+    return std::move(map_);
+  }
+
+ private:
+  static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
+  Storage& storage_of(ValueId id) {
+    return map_.storages[static_cast<std::size_t>(map_.of_value[index(id)])];
+  }
+
+  // The host reads outputs after the program, when its temporaries are gone. One that backward reads as
+  // well stays with its micro-batch: the next slot's forward would overwrite it anywhere else.
+  Region home_of(ValueId id) const {
+    if (options_.external_parameters && graph_.value(id).role == Role::parameter) return Region::external;
+    const Region region = region_of(graph_, id, uses_[index(id)]);
+    return is_output_[index(id)] && region == Region::temporary ? Region::persistent : region;
+  }
+
+  void add_storage(ValueId id) {
+    const Use& use = uses_[index(id)];
+    map_.of_value[index(id)] = static_cast<std::int32_t>(map_.storages.size());
+    map_.storages.push_back({home_of(id), graph_.type(id).num_bytes(), use.written, use.first, use.last});
+  }
+
+  // The optional case: the input must be a temporary that dies here, so that nobody misses it.
+  bool may_overwrite(ValueId input, ValueId output, Phase phase, std::int32_t step) {
+    const Storage& storage = storage_of(input);
+    const Use& use = uses_[index(input)];
+    return options_.reuse_memory && storage.region == Region::temporary && storage.phase == phase &&
+           use.last_phase == phase && use.last == step && storage.last <= step &&
+           storage.bytes == graph_.type(output).num_bytes() && home_of(output) != Region::persistent;
+  }
+
+  void share(ValueId input, ValueId output) {
+    map_.of_value[index(output)] = map_.of_value[index(input)];
+    Storage& storage = storage_of(input);
+    if (storage.region != Region::temporary) return;
+    storage.region = home_of(output);
+    storage.last = std::max(storage.last, uses_[index(output)].last);
+  }
+
+  const Graph& graph_;
+  const Plan& programs_;
+  const PlanOptions& options_;
+  const std::vector<Use> uses_;
+  std::vector<bool> is_output_;
+  StorageMap map_;
+};
 
 }  // namespace
 
 StorageMap assign_storage(const Graph& graph, const Plan& programs, const PlanOptions& options) {
-  const std::vector<Use> uses = find_uses(graph, programs);
-  StorageMap map;
-  map.of_value.assign(static_cast<std::size_t>(graph.num_values()), -1);
-  std::vector<bool> is_output(map.of_value.size(), false);
-  for (const Output& output : graph.outputs()) is_output[static_cast<std::size_t>(output.value)] = true;
-
-  // The host reads outputs after the program, when its temporaries are gone. One that backward reads as
-  // well stays with its micro-batch: the next slot's forward would overwrite it anywhere else.
-  const auto home_of = [&](ValueId id) {
-    const auto v = static_cast<std::size_t>(id);
-    const Region region = region_of(graph, id, uses[v]);
-    return is_output[v] && region == Region::temporary ? Region::persistent : region;
-  };
-  const auto own_storage = [&](ValueId id) {
-    const auto v = static_cast<std::size_t>(id);
-    Region region = home_of(id);
-    if (options.external_parameters && graph.value(id).role == Role::parameter) region = Region::external;
-    map.of_value[v] = static_cast<std::int32_t>(map.storages.size());
-    map.storages.push_back({region, graph.type(id).num_bytes(), uses[v].written, uses[v].first, uses[v].last});
-  };
-  for (ValueId id = 0; id < graph.num_values(); ++id) {
-    // Inputs exist whether or not a program reads them: a checkpoint may.
-    if (graph.value(id).producer == kNoNode) own_storage(id);
-  }
-
-  // The optional case: the input must be a temporary that dies here, so that nobody misses it.
-  const auto may_overwrite = [&](ValueId input, ValueId output, Phase phase, std::int32_t step) {
-    const auto in = static_cast<std::size_t>(input), out = static_cast<std::size_t>(output);
-    const Storage& storage = map.storages[static_cast<std::size_t>(map.of_value[in])];
-    return options.reuse_memory && storage.region == Region::temporary && !is_output[out] && storage.phase == phase &&
-           uses[in].last_phase == phase && uses[in].last == step && storage.last <= step &&
-           storage.bytes == graph.type(output).num_bytes() &&
-           region_of(graph, output, uses[out]) != Region::persistent;
-  };
-
-  for (int p = 0; p < kNumPhases; ++p) {
-    const auto phase = static_cast<Phase>(p);
-    const std::vector<Step>& steps = programs.program(phase);
-    for (std::size_t s = 0; s < steps.size(); ++s) {
-      const Node& node = graph.node(steps[s].node);
-      for (const InPlace& pair : op_def(node.op).in_place) {
-        if (pair.input >= node.inputs.size()) continue;
-        const ValueId input = node.inputs[pair.input], output = node.outputs[pair.output];
-        if (!pair.always && !may_overwrite(input, output, phase, static_cast<std::int32_t>(s))) continue;
-        const std::int32_t shared = map.of_value[static_cast<std::size_t>(input)];
-        map.of_value[static_cast<std::size_t>(output)] = shared;
-        Storage& storage = map.storages[static_cast<std::size_t>(shared)];
-        const Use& use = uses[static_cast<std::size_t>(output)];
-        if (storage.region == Region::temporary) {
-          storage.region = home_of(output);
-          storage.last = std::max(storage.last, use.last);
-        }
-      }
-      for (ValueId output : node.outputs) {
-        if (map.of_value[static_cast<std::size_t>(output)] < 0) own_storage(output);
-      }
-    }
-  }
-  return map;
+  return StorageAssigner(graph, programs, options).run();
 }
 
 }  // namespace tessera

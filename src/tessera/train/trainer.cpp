@@ -36,11 +36,30 @@ LearningRateSchedule schedule_of(const RunConfig& config) {
   s.warmup_steps = config.schedule.warmup_steps;
   s.decay_steps = config.schedule.decay_steps > 0 ? config.schedule.decay_steps : config.train.steps;
   switch (config.schedule.decay) {
-    case DecayName::constant: s.decay = Decay::constant; break;
-    case DecayName::linear: s.decay = Decay::linear; break;
-    case DecayName::cosine: s.decay = Decay::cosine; break;
+    case DecayName::constant:
+      s.decay = Decay::constant;
+      break;
+    case DecayName::linear:
+      s.decay = Decay::linear;
+      break;
+    case DecayName::cosine:
+      s.decay = Decay::cosine;
+      break;
   }
   return s;
+}
+
+// A resumed run sees the samples that the interrupted one would have seen; these keys decide which.
+void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint) {
+  const auto check = [&](const char* key, std::int64_t was, std::int64_t is) {
+    TS_CHECK(was == is,
+             "{} = {}, but {} was trained with {}: resuming would see other samples. To train on from its "
+             "weights alone, start a new run with model.weights",
+             key, is, checkpoint, was);
+  };
+  check("train.seed", before.train.seed, now.train.seed);
+  check("train.seq_len", before.train.seq_len, now.train.seq_len);
+  check("train.global_batch", before.train.global_batch, now.train.global_batch);
 }
 
 class Run {
@@ -74,7 +93,9 @@ class Run {
   TrainSummary go();
 
  private:
-  std::filesystem::path metrics_path() const { return std::filesystem::path(config_.train.out) / "metrics.jsonl"; }
+  std::filesystem::path metrics_path() const {
+    return std::filesystem::path(config_.train.out) / "metrics.jsonl";
+  }
 
   void open_batches();
   void start_folder() const;
@@ -136,17 +157,20 @@ void Run::make_evaluator() {
 void Run::say_memory() {
   const MemoryReport m = report_memory(step_->executor().graph(), step_->executor().plan());
   callbacks_.message(fmt::format(
-      "{} parameters; planned memory {}: weights {}, gradients {}, optimizer {}, activations {}, temporaries {}, "
+      "{} parameters; planned memory {}: weights {}, gradients {}, optimizer {}, activations {}, temporaries "
+      "{}, "
       "logits {}",
       human_count(static_cast<double>(m.num_parameters)), human_bytes(static_cast<double>(m.total)),
       human_bytes(static_cast<double>(m.weights)), human_bytes(static_cast<double>(m.gradients)),
-      human_bytes(static_cast<double>(m.optimizer_state)), human_bytes(static_cast<double>(m.activations_kept)),
-      human_bytes(static_cast<double>(m.temporaries)), human_bytes(static_cast<double>(m.logits))));
+      human_bytes(static_cast<double>(m.optimizer_state)),
+      human_bytes(static_cast<double>(m.activations_kept)), human_bytes(static_cast<double>(m.temporaries)),
+      human_bytes(static_cast<double>(m.logits))));
 }
 
 void Run::start_weights() {
   if (config_.model.weights.empty()) {
-    initialize_weights(step_->executor(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
+    initialize_weights(step_->executor(), step_->parameters(),
+                       static_cast<std::uint64_t>(config_.train.seed));
     return;
   }
   load_weights_from(step_->executor(), *model_, step_->parameters(), config_.model.weights);
@@ -158,13 +182,20 @@ void Run::restore(const std::filesystem::path& folder) {
   const auto& properties = checkpoint.info().properties;
   const auto saved = properties.find(kModelConfigProperty);
   TS_CHECK(saved != properties.end() && saved->second == model_->config_json(),
-           "{} was trained with another model than this config describes; compare its manifest.json with {}/config.json",
+           "{} was trained with another model than this config describes; compare its manifest.json with "
+           "{}/config.json",
            folder.string(), config_.train.out);
+  if (const auto run = properties.find(kRunConfigProperty); run != properties.end()) {
+    RunConfig before;
+    apply_yaml(before, run->second, (folder / kManifestName).string());
+    check_same_samples(before, config_, folder.string());
+    if (before.data.prefix != config_.data.prefix) {
+      callbacks_.message(
+          fmt::format("data.prefix was {} and is {}", before.data.prefix, config_.data.prefix));
+    }
+  }
   load_checkpoint_state(step_->executor(), step_->parameters(), checkpoint);
   first_step_ = checkpoint.info().step;
-  TS_CHECK(checkpoint.info().consumed_samples == first_step_ * config_.train.global_batch,
-           "{} has seen {} samples in {} steps; train.global_batch = {} does not continue it", folder.string(),
-           checkpoint.info().consumed_samples, first_step_, config_.train.global_batch);
   last_checkpoint_ = folder.string();
   last_saved_step_ = first_step_;
   callbacks_.message(fmt::format("resuming from {} at step {}", folder.string(), first_step_));
@@ -172,7 +203,8 @@ void Run::restore(const std::filesystem::path& folder) {
 
 double Run::evaluate() {
   double sum = 0;
-  const std::int64_t available = std::max<std::int64_t>(1, data_.valid_samples.size() / eval_batch_.batch_size);
+  const std::int64_t available =
+      std::max<std::int64_t>(1, data_.valid_samples.size() / eval_batch_.batch_size);
   const std::int64_t count = std::min(config_.train.eval_batches, available);
   for (std::int64_t b = 0; b < count; ++b) {
     valid_->fill(b * eval_batch_.batch_size, eval_batch_);
@@ -212,10 +244,10 @@ void Run::save(std::int64_t steps_done) {
   info.step = steps_done;
   info.consumed_samples = steps_done * config_.train.global_batch;
   info.properties = {{kModelConfigProperty, model_->config_json()}, {kRunConfigProperty, to_yaml(config_)}};
-  last_checkpoint_ = save_checkpoint(config_.train.out, info,
-                                     checkpoint_files(step_->executor(), step_->parameters()),
-                                     static_cast<int>(config_.train.keep_last))
-                         .string();
+  last_checkpoint_ =
+      save_checkpoint(config_.train.out, info, checkpoint_files(step_->executor(), step_->parameters()),
+                      static_cast<int>(config_.train.keep_last))
+          .string();
   last_saved_step_ = steps_done;
 }
 
@@ -258,9 +290,6 @@ TrainSummary Run::go() {
                         {.batch_size = config_.train.global_batch,
                          .seq_len = config_.train.seq_len,
                          .first_sample = first_step_ * config_.train.global_batch});
-  if (first_step_ >= config_.train.steps) {
-    callbacks_.message(fmt::format("nothing to do: train.steps = {} are done", config_.train.steps));
-  }
   TrainSummary summary;
   summary.steps_done = first_step_;
   summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
@@ -269,11 +298,12 @@ TrainSummary Run::go() {
     const Batch& batch = next_batch(loader, step);
     const double rate = learning_rate(schedule, step);
     const StepResult result = step_->run(batch.inputs, batch.targets, step, rate);
-    TS_CHECK(std::isfinite(result.loss) && std::isfinite(result.grad_norm),
-             "step {}: loss is {} and gradient norm {}; the last checkpoint is {}. Lower optimizer.lr or look at "
-             "samples {} to {}",
-             step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
-             batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
+    TS_CHECK(
+        std::isfinite(result.loss) && std::isfinite(result.grad_norm),
+        "step {}: loss is {} and gradient norm {}; the last checkpoint is {}. Lower optimizer.lr or look at "
+        "samples {} to {}",
+        step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
+        batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
     StepReport line = report(step + 1, result, rate, seconds_since(start));
     summary.steps_done = step + 1;
     summary.last_loss = result.loss;
@@ -290,7 +320,8 @@ TrainSummary Run::go() {
   summary.checkpoint = last_checkpoint_;
   const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
   if (!reports.empty()) {
-    write_curve_svg(std::filesystem::path(config_.train.out) / "loss.svg", loss_chart(config_.train.out, reports));
+    write_curve_svg(std::filesystem::path(config_.train.out) / "loss.svg",
+                    loss_chart(config_.train.out, reports));
   }
   return summary;
 }
