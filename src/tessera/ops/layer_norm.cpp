@@ -1,15 +1,10 @@
 #include "tessera/ops/layer_norm.h"
 
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/row_statistics.h"
 
 namespace tessera {
 namespace {
-
-ValueType row_statistics(const ValueType& x) {
-  ValueType out{accumulate_dtype(x.dtype), {}};
-  for (int d = 0; d + 1 < x.shape.rank(); ++d) out.shape.push_back(x.shape[d]);
-  return out;
-}
 
 std::vector<ValueType> infer_layer_norm(const InferCall& call) {
   call.check_num_inputs(3, 3);
