@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config
-          libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libxxhash-dev)
+          libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libxxhash-dev
+          libopenmpi-dev openmpi-bin)
 tests=OFF
 targets=(tessera golden_check)
 case "${1:-}" in

@@ -1,7 +1,6 @@
 #include "tessera/comm/local/local_failure.h"
 
-#include <new>
-
+#include "tessera/comm/failure_message.h"
 #include "tessera/comm/local/local_group.h"
 
 namespace tessera::local {
@@ -25,14 +24,7 @@ void LocalFailure::fail(int rank, const std::exception_ptr& cause) {
 
 void LocalFailure::rethrow() const {
   std::lock_guard lock(mutex_);
-  if (!cause_) return;
-  try {
-    std::rethrow_exception(cause_);
-  } catch (const std::bad_alloc&) {
-    tessera::fail("rank {}: not enough memory", rank_);
-  } catch (const std::exception& e) {
-    tessera::fail("rank {}: {}", rank_, e.what());
-  }
+  if (cause_) throw Error(failure_message(rank_, cause_));
 }
 
 }  // namespace tessera::local

@@ -1,0 +1,18 @@
+# TESSERA_MPI=AUTO|ON|OFF: whether comm/mpi is built. Sets TESSERA_HAS_MPI and, if so, the target MPI::MPI_CXX.
+set(TESSERA_MPI "AUTO" CACHE STRING "ranks over MPI: AUTO (if MPI is found), ON (must be found), OFF")
+set_property(CACHE TESSERA_MPI PROPERTY STRINGS AUTO ON OFF)
+set(TESSERA_HAS_MPI OFF)
+if(NOT TESSERA_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX ON)  # the C interface is all we use
+  if(TESSERA_MPI STREQUAL "ON")
+    find_package(MPI REQUIRED COMPONENTS CXX)
+  else()
+    find_package(MPI QUIET COMPONENTS CXX)
+  endif()
+  set(TESSERA_HAS_MPI ${MPI_CXX_FOUND})
+endif()
+if(TESSERA_HAS_MPI)
+  message(STATUS "ranks over MPI: yes (${MPIEXEC_EXECUTABLE})")
+else()
+  message(STATUS "ranks over MPI: no; install libopenmpi-dev and openmpi-bin, or see TESSERA_MPI")
+endif()
