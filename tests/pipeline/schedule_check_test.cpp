@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <map>
 #include <random>
-#include <set>
 
 #include "pipeline/error_of.h"
 #include "tessera/pipeline/channel.h"
-#include "tessera/pipeline/rehearsal.h"
 
 namespace tessera {
 namespace {
@@ -50,10 +48,12 @@ std::string refusal(const Schedule& schedule) {
   return error_of([&] { check_schedule(schedule); });
 }
 
-// Any order of steps, drawn at random, with queues that know every message by name.
+// Any order of steps, drawn at random, with queues that know every message by name and slots that know what
+// was written to them last.
 void expect_runs_in_random_order(const Schedule& schedule, std::mt19937& random) {
   std::vector<std::size_t> at(schedule.ranks.size(), 0);
-  std::map<int, std::vector<int>> queues;  // channel: micro-batches sent and not received
+  std::map<int, std::vector<int>> queues;          // channel: micro-batches sent and not received
+  std::map<std::tuple<int, int, int>, int> slots;  // (rank, chunk, slot): the micro-batch written last
   std::vector<std::vector<int>> gradients(static_cast<std::size_t>(schedule.num_global_stages()));
   for (;;) {
     std::vector<int> able;
@@ -71,8 +71,12 @@ void expect_runs_in_random_order(const Schedule& schedule, std::mt19937& random)
       EXPECT_EQ(queue.front(), i.micro_batch);
       queue.erase(queue.begin());
     }
-    if (i.kind == Instruction::backward)
+    if (i.kind == Instruction::receive_activation || i.kind == Instruction::forward)
+      slots[{rank, i.chunk, i.slot}] = i.micro_batch;
+    if (i.kind == Instruction::backward) {
+      EXPECT_EQ((slots[{rank, i.chunk, i.slot}]), i.micro_batch);
       gradients[schedule.global_stage(rank, i.chunk)].push_back(i.micro_batch);
+    }
   }
   for (std::size_t r = 0; r < at.size(); ++r) EXPECT_EQ(at[r], schedule.ranks[r].size()) << "rank " << r;
   for (const auto& order : gradients) {
@@ -114,9 +118,10 @@ TEST(ScheduleCheck, SlotsAndFlightsAreTheKnownNumbers) {
           [](const Instruction& i) { return i.kind == Instruction::forward; }));
       // What is in flight when the first backward runs is never exceeded: from there on they alternate.
       EXPECT_EQ(proof.peak_in_flight[rank], first_backward);
-      if (kind == ScheduleKind::gpipe) EXPECT_EQ(slots, std::vector<int>{m});
-      if (chunks == 1 && kind != ScheduleKind::gpipe)
-        EXPECT_EQ(slots, std::vector<int>{std::min(pp - rank, m)});
+      if (chunks == 1) {
+        const int expected = kind == ScheduleKind::gpipe ? m : std::min(pp - rank, m);
+        EXPECT_EQ(slots, std::vector<int>{expected});
+      }
       if (kind == ScheduleKind::interleaved && chunks > 1 && m % pp == 0) {
         EXPECT_EQ(first_backward, std::min(m * chunks, 2 * (pp - 1 - rank) + (chunks - 1) * pp + 1));
       }
@@ -142,21 +147,34 @@ TEST(ScheduleCheck, NoFewerSlotsWouldDo) {
   });
 }
 
-TEST(ScheduleCheck, SaysWhatCarriersMustOffer) {
-  const ScheduleProof gpipe = check_schedule(make_schedule(ScheduleKind::gpipe, 4, 1, 8));
-  EXPECT_EQ(gpipe.send_buffers_needed, 0);  // GPipe's sends may wait for their receives
-  EXPECT_EQ(gpipe.tag_needed, MessageTag::none);
-  // Rank 0 sends the next activation before it takes the gradient that rank 1 wants to send.
-  EXPECT_EQ(check_schedule(make_schedule(ScheduleKind::one_f_one_b, 4, 1, 8)).send_buffers_needed, 1);
-  EXPECT_EQ(check_schedule(make_schedule(ScheduleKind::one_f_one_b, 4, 1, 8)).tag_needed, MessageTag::none);
-  // Between two interleaved ranks, activations and gradients go the same way, in different orders.
-  EXPECT_EQ(check_schedule(make_schedule(ScheduleKind::interleaved, 2, 2, 4)).tag_needed,
-            MessageTag::content);
-  EXPECT_EQ(check_schedule(make_schedule(ScheduleKind::interleaved, 4, 2, 8)).tag_needed, MessageTag::none);
+TEST(ScheduleCheck, SaysHowManySendBuffersAreNeeded) {
   for_each_small([](ScheduleKind kind, int pp, int chunks, int m) {
-    const ScheduleProof proof = check_schedule(make_schedule(kind, pp, chunks, m));
-    EXPECT_NE(proof.tag_needed, MessageTag::content_and_chunk);
-    EXPECT_LE(proof.send_buffers_needed, 64) << proof.send_buffers_needed;
+    const int found = check_schedule(make_schedule(kind, pp, chunks, m)).send_buffers_needed;
+    const bool has_messages = pp * chunks > 1;
+    if (kind == ScheduleKind::gpipe || !has_messages) {
+      EXPECT_EQ(found, 0);  // the sends may wait for their receives
+    } else if (chunks == 1) {
+      // Rank 0 sends the next activation before it takes the gradient that rank 1 wants to send.
+      EXPECT_EQ(found, m > 1 ? 1 : 0);
+    } else if (m % pp == 0) {
+      EXPECT_LE(found, 1);
+    }
+  });
+}
+
+TEST(ScheduleCheck, SaysWhichTagIsNeeded) {
+  // Between two interleaved ranks activations and gradients go the same way; with groups of unequal size
+  // their order differs between the ends.
+  EXPECT_EQ(check_schedule(make_schedule(ScheduleKind::interleaved, 2, 2, 5)).tag_needed,
+            MessageTag::content);
+  EXPECT_EQ(message_tag_name(MessageTag::content), "content");
+  for_each_small([](ScheduleKind kind, int pp, int chunks, int m) {
+    const MessageTag tag = check_schedule(make_schedule(kind, pp, chunks, m)).tag_needed;
+    if (pp == 2 && chunks > 1 && m % pp != 0) {
+      EXPECT_LE(tag, MessageTag::content);
+    } else {
+      EXPECT_EQ(tag, MessageTag::none);
+    }
   });
 }
 
@@ -205,7 +223,7 @@ TEST(ScheduleCheck, NamesMessagesOutOfOrder) {
   EXPECT_EQ(refusal(schedule),
             "pipeline schedule: rank 1, instruction 2 (receive_activation chunk 0 micro-batch 1 slot 1) is "
             "message 1 "
-            "of the activations of rank 0 chunk 0 to rank 1, but the rank 0, instruction 3 (send_activation "
+            "of the activations of rank 0 chunk 0 to rank 1, but rank 0, instruction 3 (send_activation "
             "chunk 0 "
             "micro-batch 2 slot 2) sends micro-batch 2 there");
 }
@@ -234,20 +252,17 @@ TEST(ScheduleCheck, NamesASlotTakenEarly) {
 }
 
 TEST(ScheduleCheck, NamesADeadlock) {
-  // Rank 0 wants the first gradient before it sends the last activation; rank 1 still runs all forwards
-  // first.
+  // Rank 0 wants the first gradient before it sends the second activation, which rank 1 wants first.
   Schedule schedule = make_schedule(ScheduleKind::gpipe, 2, 1, 2);
-  schedule.ranks[0] = make_schedule(ScheduleKind::one_f_one_b, 1, 1, 2).ranks[0];
-  auto& list = schedule.ranks[0];
-  list = {{Instruction::forward, 0, 0, 0},
-          {Instruction::send_activation, 0, 0, 0},
-          {Instruction::receive_gradient, 0, 0, 0},
-          {Instruction::backward, 0, 0, 0},
-          {Instruction::forward, 0, 1, 0},
-          {Instruction::send_activation, 0, 1, 0},
-          {Instruction::receive_gradient, 0, 1, 0},
-          {Instruction::backward, 0, 1, 0},
-          {Instruction::update}};
+  schedule.ranks[0] = {{Instruction::forward, 0, 0, 0},
+                       {Instruction::send_activation, 0, 0, 0},
+                       {Instruction::receive_gradient, 0, 0, 0},
+                       {Instruction::backward, 0, 0, 0},
+                       {Instruction::forward, 0, 1, 0},
+                       {Instruction::send_activation, 0, 1, 0},
+                       {Instruction::receive_gradient, 0, 1, 0},
+                       {Instruction::backward, 0, 1, 0},
+                       {Instruction::update}};
   EXPECT_EQ(refusal(schedule),
             "pipeline schedule: deadlock: rank 0 waits at instruction 2 (receive_gradient chunk 0 "
             "micro-batch 0 slot "
@@ -298,7 +313,8 @@ TEST(ScheduleCheck, NamesWhatIsMissingOrDouble) {
             "of 1 has no neighbour on that side");
 }
 
-// One instruction removed, doubled or moved to another place: a schedule is accepted only if it still runs.
+// One instruction removed, doubled, moved or given another slot: a schedule is accepted only if it still
+// runs.
 TEST(ScheduleCheck, RandomDamageIsFoundOrHarmless) {
   std::mt19937 random(3);
   int refused = 0;
@@ -310,7 +326,8 @@ TEST(ScheduleCheck, RandomDamageIsFoundOrHarmless) {
                       1 + static_cast<int>(random() % 6));
     auto& list = schedule.ranks[random() % schedule.ranks.size()];
     const auto from = static_cast<std::ptrdiff_t>(random() % list.size());
-    const Instruction moved = list[from];
+    Instruction moved = list[from];
+    if (random() % 4 == 0) moved.slot = static_cast<int>(random() % 4);
     if (random() % 3 != 0) list.erase(list.begin() + from);
     if (random() % 3 != 0)
       list.insert(list.begin() + static_cast<std::ptrdiff_t>(random() % (list.size() + 1)), moved);

@@ -102,7 +102,9 @@ TEST(Schedule, OneRankWithChunksHandsOverToItself) {
   const Schedule schedule = make_schedule(ScheduleKind::interleaved, 1, 2, 2);
   EXPECT_EQ(programs_of(schedule, 0), "F0:0 F0:1 B0:1 F1:0 B0:0 F1:1 B1:1 B1:0");
   for (const Instruction& i : schedule.ranks[0]) {
-    if (i.is_message()) EXPECT_EQ(peer_rank(schedule, 0, i), 0);
+    if (i.is_message()) {
+      EXPECT_EQ(peer_rank(schedule, 0, i), 0);
+    }
   }
 }
 

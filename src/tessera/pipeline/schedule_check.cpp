@@ -76,7 +76,7 @@ void check_channels(const Schedule& schedule) {
       const Message& sent = queue.sends[i];
       const Message& wanted = queue.receives[i];
       TS_CHECK(sent.same_as(wanted),
-               "pipeline schedule: {} is message {} of the {}, but the {} sends micro-batch {} there",
+               "pipeline schedule: {} is message {} of the {}, but {} sends micro-batch {} there",
                instruction_place(schedule, wanted.rank, wanted.index), i,
                channel_text(channel_at(schedule, wanted.channel)),
                instruction_place(schedule, sent.rank, sent.index), sent.micro_batch);

@@ -3,8 +3,8 @@
 //
 //   1f1b: 2 ranks, 2 micro-batches; makespan 9, the ranks wait 33.3 % of it
 //   F3 and B3 are forward and backward of micro-batch 3; dots are waiting; a column is 0.333
-//   rank 0 |F0|F1...|B0   |B1     33.3 %
-//   rank 1 ...|F0|B0   |F1|B1...  33.3 %
+//   rank 0 |F0|F1......|B0   ...|B1     33.3 %
+//   rank 1 ...|F0|B0   |F1|B1   ......  33.3 %
 #pragma once
 
 #include <string>
