@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <queue>
+#include <utility>
 
 #include "tessera/base/error.h"
 

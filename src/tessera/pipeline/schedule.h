@@ -3,12 +3,11 @@
 // check_schedule(), timed and printed by schedule_timing.h and timeline.h, and executed by the trainer.
 //
 // The model is cut into pp * chunks global stages. Rank r holds global stages r, pp + r, 2 pp + r, ...: its
-// chunks 0, 1, 2, ... So neighbouring stages lie on neighbouring ranks, and from the last rank back to rank
-// 0.
+// chunks 0, 1, 2, ... So neighbouring stages lie on neighbouring ranks; after the last rank comes rank 0.
 //
 // Sends are buffered: they return at once. Receives block. A receive stands directly before the program that
-// reads the message and a send directly after the program that made it, so messages need no memory of their
-// own beyond one buffer on each side.
+// reads the message and a send directly after the program that made it: beside what the carrier of messages
+// buffers, a rank holds one message at a time, and may hold it in memory that its programs share.
 //
 // The backward programs of a chunk run in the order of the micro-batches 0, 1, 2, ... under every schedule.
 // Gradients are added up in that order, hence to the same bits, whatever the schedule.
@@ -53,8 +52,8 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 std::string_view instruction_name(Instruction::Kind kind);  // "receive_gradient"
-std::string instruction_text(
-    const Instruction& instruction);  // "receive_gradient chunk 0 micro-batch 3 slot 1"
+// "receive_gradient chunk 0 micro-batch 3 slot 1"
+std::string instruction_text(const Instruction& instruction);
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::gpipe;
@@ -74,8 +73,8 @@ struct Schedule {
 // Any number of micro-batches goes with any kind, also fewer than stages. `chunks` above 1 is refused unless
 // the kind is interleaved; interleaved with one chunk is 1F1B.
 //
-// One rank with several chunks sends to itself: the instructions are the same, and executing such a pair is
-// a copy. One rank with one chunk has no messages.
+// One rank with several chunks sends to itself, with the same instructions; other programs may run between
+// the send and the receive, so the carrier buffers these messages too. One rank with one chunk sends nothing.
 Schedule make_schedule(ScheduleKind kind, int num_stages, int num_chunks, int num_micro_batches);
 
 // The rank at the other end of a message of `rank`.

@@ -35,8 +35,7 @@ struct ScheduleTiming {
   // With the same costs f, b at every stage, no transfer time, p ranks, m micro-batches and v chunks:
   //   gpipe, 1f1b   makespan (m + p - 1) (f + b)                    bubble (p - 1) / (m + p - 1)
   //   interleaved   makespan (m v + p - 1) (f + b) for m >= p       bubble (p - 1) / (m v + p - 1)
-  //                 makespan (p v + m - 1) (f + b) for m <= p       bubble ((p - m) v + m - 1) / (p v + m -
-  //                 1)
+  //                 makespan (p v + m - 1) (f + b) for m <= p       bubble 1 - m v / (p v + m - 1)
   // The literature often gives the waiting time over the computing time instead: (p - 1) / (m v).
   double bubble_fraction() const;
 };
