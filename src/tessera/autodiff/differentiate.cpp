@@ -37,7 +37,8 @@ class Backward final : public GradContext {
     for (node_ = last; node_ >= 0; --node_) {
       const std::vector<ValueId>& outputs = node().outputs;
       const bool is_loss = node_ == loss_node;
-      const bool reached = std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) { return has_gradient(v); });
+      const bool reached =
+          std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) { return has_gradient(v); });
       if ((!reached && !is_loss) || !needs_grad_[index(outputs[0])]) continue;
       differentiate_node(is_loss);
     }
@@ -101,14 +102,17 @@ class Backward final : public GradContext {
     TS_CHECK(def.grad, "node {}: op {} has no gradient rule", n.name, op_name(n.op));
     TS_CHECK(def.loss || !is_loss, "loss {} comes from op {}, expected a loss op", n.name, op_name(n.op));
     for (std::size_t i = def.loss ? 0 : 1; i < n.outputs.size(); ++i) {
-      TS_CHECK(!has_gradient(n.outputs[i]), "node {}: op {} has no rule for a gradient that flows into its output {}",
-               n.name, op_name(n.op), i);
+      TS_CHECK(!has_gradient(n.outputs[i]),
+               "node {}: op {} has no rule for a gradient that flows into its output {}", n.name,
+               op_name(n.op), i);
     }
     handled_.assign(n.inputs.size(), false);
+    graph_.set_layer(n.layer);
     def.grad(*this);
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-      TS_CHECK(handled_[i] || !needs_grad_[index(n.inputs[i])], "node {}: op {} has no rule for the gradient of its input {}",
-               n.name, op_name(n.op), graph_.value(n.inputs[i]).name);
+      TS_CHECK(handled_[i] || !needs_grad_[index(n.inputs[i])],
+               "node {}: op {} has no rule for the gradient of its input {}", n.name, op_name(n.op),
+               graph_.value(n.inputs[i]).name);
     }
   }
 
@@ -118,9 +122,9 @@ class Backward final : public GradContext {
     const Value v = graph_.value(value);
     const ValueType type{accumulate_dtype(v.type.dtype), v.type.shape};
     // A weight that is not a parameter (computed, or an input of a test) starts from zeros each time.
-    current = v.role == Role::parameter
-                  ? graph_.add_input(accumulator_name(value), type, Role::gradient)
-                  : tessera::emit(graph_, Op::zeros, Phase::backward, v.name + ".grad_zero", ZerosAttrs{type}, {})[0];
+    current = v.role == Role::parameter ? graph_.add_input(accumulator_name(value), type, Role::gradient)
+                                        : tessera::emit(graph_, Op::zeros, Phase::backward,
+                                                        v.name + ".grad_zero", ZerosAttrs{type}, {})[0];
     return current;
   }
 
@@ -130,12 +134,14 @@ class Backward final : public GradContext {
     const std::string name = graph_.value(value).name + ".grad_sum";
     if (graph_.value(value).role == Role::parameter) {
       const ValueId before = accumulator_of(value);
-      accumulators_[index(value)] = tessera::emit(graph_, Op::sum_to, Phase::backward, name, {}, {before, grad})[0];
+      accumulators_[index(value)] =
+          tessera::emit(graph_, Op::sum_to, Phase::backward, name, {}, {before, grad})[0];
       return;
     }
     ValueId& current = grads_[index(value)];
-    current = current == kNoValue ? grad
-                                  : tessera::emit(graph_, Op::add, Phase::backward, name, {}, {current, grad})[0];
+    current = current == kNoValue
+                  ? grad
+                  : tessera::emit(graph_, Op::add, Phase::backward, name, {}, {current, grad})[0];
   }
 
   Graph& graph_;

@@ -16,8 +16,10 @@ namespace tessera {
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
 constexpr PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high = 0) {
-  std::uint32_t c0 = static_cast<std::uint32_t>(counter_low), c1 = static_cast<std::uint32_t>(counter_low >> 32);
-  std::uint32_t c2 = static_cast<std::uint32_t>(counter_high), c3 = static_cast<std::uint32_t>(counter_high >> 32);
+  std::uint32_t c0 = static_cast<std::uint32_t>(counter_low),
+                c1 = static_cast<std::uint32_t>(counter_low >> 32);
+  std::uint32_t c2 = static_cast<std::uint32_t>(counter_high),
+                c3 = static_cast<std::uint32_t>(counter_high >> 32);
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c0;
@@ -42,7 +44,9 @@ constexpr std::uint64_t name_hash(std::string_view name) {
 }
 
 // Uniform in (0, 1): 24 bits, never 0, so its logarithm is finite.
-inline double philox_uniform(std::uint32_t bits) { return ((bits >> 8) + 0.5) * 0x1p-24; }
+inline double philox_uniform(std::uint32_t bits) {
+  return ((bits >> 8) + 0.5) * 0x1p-24;
+}
 
 // Standard normal numbers 4 * group to 4 * group + 3 of stream (key, stream): one block makes two
 // Box-Muller pairs. In double, so that an element has the same value with every vector width.

@@ -34,11 +34,15 @@ RunConfig run_config_of(const SavedModel& saved) {
 
 int convert_command(int argc, const char* const* argv) {
   std::string from, to, format = "hf";
-  Options options("tessera convert", "Turn a model into a Hugging Face folder, or into a Tessera checkpoint.");
+  Options options("tessera convert",
+                  "Turn a model into a Hugging Face folder, or into a Tessera checkpoint.");
   options.positional("FROM", &from, "a run's folder, a checkpoint or a Hugging Face folder");
   options.positional("TO", &to, "the folder to write");
-  options.option("--to FORMAT", &format, "hf: config.json and model.safetensors; tessera: a checkpoint of step 0");
-  options.footer("Examples:\n  tessera convert runs/quickstart my-model\n  tessera convert gpt2/ runs/gpt2 --to tessera");
+  options.option("--to FORMAT", &format,
+                 "hf: config.json and model.safetensors; tessera: a checkpoint of step 0");
+  options.footer(
+      "Examples:\n  tessera convert runs/quickstart my-model\n  tessera convert gpt2/ runs/gpt2 --to "
+      "tessera");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(format == "hf" || format == "tessera", "--to: found '{}', expected 'hf' or 'tessera'", format);
 
@@ -47,14 +51,15 @@ int convert_command(int argc, const char* const* argv) {
   const WeightHolder weights = load_weights(saved, *device);
   if (format == "hf") {
     const std::map<std::string, std::string> tokenizer = read_tokenizer(saved.tokenizer);
-    export_external_weights(to, *weights.executor, *saved.model);
+    export_external_weights(to, WeightStore(*weights.executor), *saved.model);
     for (const auto& [name, text] : tokenizer) write_file(std::filesystem::path(to) / name, text);
     std::printf("wrote %s/model.safetensors and config.json\n", to.c_str());
   } else {
     CheckpointInfo info;
     info.properties = {{kModelConfigProperty, saved.model->config_json()},
                        {kRunConfigProperty, to_yaml(run_config_of(saved))}};
-    std::vector<CheckpointFile> files = checkpoint_files(*weights.executor, weights.parameters);
+    std::vector<CheckpointFile> files =
+        checkpoint_tensors(WeightStore(*weights.executor), weights.parameters).files;
     files.pop_back();  // a converted model has no optimizer state
     const std::filesystem::path folder = save_checkpoint(to, info, files);
     std::printf("wrote %s\n", folder.c_str());

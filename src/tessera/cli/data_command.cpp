@@ -34,7 +34,8 @@ int bpe(int argc, const char* const* argv) {
   options.option("--vocab-size N", &vocab_size, "tokens, bytes and <|endoftext|> included");
   options.rest("FILE", &files, "the texts");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!files.empty() && !out.empty(), "tessera data bpe needs --out FOLDER and at least one FILE; see --help");
+  TS_CHECK(!files.empty() && !out.empty(),
+           "tessera data bpe needs --out FOLDER and at least one FILE; see --help");
   TS_CHECK(vocab_size >= 1 && vocab_size <= std::numeric_limits<std::int32_t>::max(),
            "--vocab-size: found {}, expected 1 to 2^31 - 1", vocab_size);
 
@@ -62,7 +63,8 @@ int build(int argc, const char* const* argv) {
   std::vector<std::string> files;
   std::string out, tokenizer_folder, documents = "file", key = "text";
   std::int64_t threads = 0;
-  Options options("tessera data build", "Turn texts or JSON lines into PREFIX.bin and PREFIX.idx, on all cores.");
+  Options options("tessera data build",
+                  "Turn texts or JSON lines into PREFIX.bin and PREFIX.idx, on all cores.");
   options.option("--out PREFIX", &out, "what to write, without the ending");
   options.option("--tokenizer FOLDER", &tokenizer_folder, "vocab.json and merges.txt");
   options.option("--documents UNIT", &documents, "of a text: file, paragraph or line");
@@ -83,9 +85,8 @@ int build(int argc, const char* const* argv) {
   corpus.vocab_size = tokenizer.vocab_size();
   corpus.end_of_document_id = *end;
   const EncoderFactory make_encoder = [&]() -> EncodeFunction {
-    return [encoder = std::make_shared<BpeEncoder>(tokenizer)](std::string_view text, std::vector<std::int32_t>& ids) {
-      encoder->encode(text, ids);
-    };
+    return [encoder = std::make_shared<BpeEncoder>(tokenizer)](
+               std::string_view text, std::vector<std::int32_t>& ids) { encoder->encode(text, ids); };
   };
   if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder);
@@ -93,11 +94,13 @@ int build(int argc, const char* const* argv) {
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
   std::unique_ptr<ProgressBar> bar;
-  const CorpusSummary summary = build_corpus(pool, {files.begin(), files.end()}, out, corpus, make_encoder,
-                                             [&](std::int64_t done, std::int64_t total) {
-                                               if (!bar) bar = std::make_unique<ProgressBar>(stderr, progress_options("tokenize", total));
-                                               bar->update(done, human_bytes(static_cast<double>(done)));
-                                             });
+  const CorpusSummary summary =
+      build_corpus(pool, {files.begin(), files.end()}, out, corpus, make_encoder,
+                   [&](std::int64_t done, std::int64_t total) {
+                     if (!bar)
+                       bar = std::make_unique<ProgressBar>(stderr, progress_options("tokenize", total));
+                     bar->update(done, human_bytes(static_cast<double>(done)));
+                   });
   if (bar) bar->finish(human_bytes(static_cast<double>(summary.num_bytes)));
   std::printf("%lld documents, %lld tokens from %lld bytes in %s.bin\n",
               static_cast<long long>(summary.num_documents), static_cast<long long>(summary.num_tokens),

@@ -17,7 +17,8 @@ int eval_command(int argc, const char* const* argv) {
   Options options("tessera eval", "Loss and perplexity of a model on held-out tokens.");
   options.positional("MODEL", &path, "a run's folder, a checkpoint or a Hugging Face folder");
   options.option("--data PREFIX", &prefix, "all of PREFIX.bin/.idx (default: the run's own validation part)");
-  options.option("--seq-len N", &seq_len, "tokens per sequence (default: the run's; else the model's positions)");
+  options.option("--seq-len N", &seq_len,
+                 "tokens per sequence (default: the run's; else the model's positions)");
   options.option("--batch N", &batch, "sequences at a time (default: the run's micro-batch; else 1)");
   options.option("--batches N", &max_batches, "how many batches at most; 0: all");
   options.rest("key=value", &overrides, "change keys such as threads=1");
@@ -38,13 +39,14 @@ int eval_command(int argc, const char* const* argv) {
     config.data.prefix = config.data.valid_prefix = prefix;
   }
   const RunData data = open_run_data(config);
-  TS_CHECK(data.valid_samples.size() > 0, "the run held nothing out (data.valid_fraction = 0): pass --data PREFIX");
+  TS_CHECK(data.valid_samples.size() > 0,
+           "the run held nothing out (data.valid_fraction = 0): pass --data PREFIX");
 
   const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);
   const std::int64_t samples = data.valid_samples.size();
   const BatchShape shape{std::min(config.train.micro_batch, samples), config.train.seq_len};
-  Evaluator evaluator(*saved.model, shape, DType::f32, *device, weights.executor.get());
+  Evaluator evaluator(*saved.model, shape, DType::f32, *device, *weights.executor);
   const TokenBatches batches(data.valid, data.valid_samples,
                              {.seq_len = shape.seq_len, .vocab_size = saved.model->vocab_size()});
   const std::int64_t all = samples / shape.batch;

@@ -34,9 +34,9 @@ void print_flops(const RunConfig& config, const Model& model, const MemoryReport
       micro_batches * training_flops(model, {config.train.micro_batch, config.train.seq_len});
   fmt::print("one step: {} tokens in {} micro-batches\n", human_count(tokens), micro_batches);
   fmt::print("  {:<24}{:>18}  {:>9}\n", "flops", step, human_count(static_cast<double>(step)));
-  fmt::print("  {:<24}{:>18}  {:>9}\n", "of them the model's", useful, human_count(static_cast<double>(useful)));
-  fmt::print("  {:<24}{:>18}\n", "model flops per token",
-             human_count(static_cast<double>(useful) / tokens));
+  fmt::print("  {:<24}{:>18}  {:>9}\n", "of them the model's", useful,
+             human_count(static_cast<double>(useful)));
+  fmt::print("  {:<24}{:>18}\n", "model flops per token", human_count(static_cast<double>(useful) / tokens));
 }
 
 }  // namespace
@@ -44,8 +44,9 @@ void print_flops(const RunConfig& config, const Model& model, const MemoryReport
 int plan_command(int argc, const char* const* argv) {
   std::string path, graph_file, dot_file, plan_file;
   std::vector<std::string> overrides;
-  Options options("tessera plan",
-                  "Compile the training step of CONFIG and print its memory and work; nothing is allocated or run.");
+  Options options(
+      "tessera plan",
+      "Compile the training step of CONFIG and print its memory and work; nothing is allocated or run.");
   options.positional("CONFIG", &path, "the run's YAML file");
   options.option("--graph FILE", &graph_file, "write the graph, a line per node");
   options.option("--dot FILE", &dot_file, "write the graph for Graphviz");
@@ -57,13 +58,13 @@ int plan_command(int argc, const char* const* argv) {
   const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config));
   const std::unique_ptr<Device> device = make_device(config);
   const Graph graph = build_training_graph(*model, training_graph_options(config)).graph;
-  const Plan plan = compile(graph, [&](const Graph& g, const Node& n) { return device->workspace_bytes(g, n); });
+  const Plan plan = plan_on(*device, graph, {});
   const MemoryReport m = report_memory(graph, plan);
 
   fmt::print("{} parameters on {}, plan {:016x}\n", m.num_parameters, device->name(), plan_hash(graph, plan));
-  fmt::print("programs: init {} steps, forward {}, backward {}, update {}\n", plan.program(Phase::init).size(),
-             plan.program(Phase::forward).size(), plan.program(Phase::backward).size(),
-             plan.program(Phase::update).size());
+  fmt::print("programs: init {} steps, forward {}, backward {}, update {}\n",
+             plan.program(Phase::init).size(), plan.program(Phase::forward).size(),
+             plan.program(Phase::backward).size(), plan.program(Phase::update).size());
   print_memory(m);
   print_flops(config, *model, m);
   fmt::print("biggest tensors:\n");

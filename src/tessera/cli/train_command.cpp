@@ -1,11 +1,14 @@
 #include <atomic>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <limits>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
 #include "tessera/cli/terminal.h"
+#include "tessera/comm/launch_environment.h"
+#include "tessera/train/run_ranks.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {
@@ -48,19 +51,28 @@ int train_command(int argc, const char* const* argv) {
     if (r.eval_loss || (due && !bar.terminal())) bar.print_line(step_line(r));
   };
   callbacks.stop_requested = [] { return g_interrupts.load() > 0; };
-  const TrainSummary summary = train(config, resume, callbacks);
+  TrainSummary summary;
+  bool speaks = true;
+  run_ranks(config, launched_by_mpi(std::getenv), [&](Communicator* world) {
+    const TrainSummary mine = train(config, resume, callbacks, world);
+    if (world == nullptr || world->rank() == 0) summary = mine;
+    // Under MPI this process is one rank.
+    if (world != nullptr && world->rank() != 0 && launched_by_mpi(std::getenv)) speaks = false;
+  });
+  if (!speaks) return summary.stopped_early ? 130 : 0;
   if (summary.stopped_early) {
-    bar.print_line(fmt::format("interrupted: finished step {} and saved {}; go on with --resume", summary.steps_done,
-                               summary.checkpoint));
+    bar.print_line(fmt::format("interrupted: finished step {} and saved {}; go on with --resume",
+                               summary.steps_done, summary.checkpoint));
     return 130;
   }
   bar.finish(fmt::format("loss {:.4f}", summary.last_loss));
   std::printf("trained %lld steps, loss %.4f", static_cast<long long>(summary.steps_done), summary.last_loss);
   if (!std::isnan(summary.last_eval_loss)) {
-    std::printf(", validation loss %.4f (perplexity %.2f)", summary.last_eval_loss, std::exp(summary.last_eval_loss));
+    std::printf(", validation loss %.4f (perplexity %.2f)", summary.last_eval_loss,
+                std::exp(summary.last_eval_loss));
   }
-  std::printf("\ncheckpoint  %s\ncurves      %s/loss.svg\nmetrics     %s/metrics.jsonl\n", summary.checkpoint.c_str(),
-              config.train.out.c_str(), config.train.out.c_str());
+  std::printf("\ncheckpoint  %s\ncurves      %s/loss.svg\nmetrics     %s/metrics.jsonl\n",
+              summary.checkpoint.c_str(), config.train.out.c_str(), config.train.out.c_str());
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/base/dtype.h"
@@ -35,6 +36,7 @@ struct ValueType {
 enum class Role : std::uint8_t {
   computed,         // a node's output
   batch,            // written by the loader for every micro-batch: token ids, targets
+  message,          // received from another pipeline stage, right before the first program that reads it
   scalar,           // written by the host for every step: learning rate, step number, loss scale
   parameter,        // a weight
   gradient,         // a parameter's accumulator; micro-batches add to it, the update reads and clears it
@@ -66,6 +68,11 @@ struct Node {
   Attrs attrs;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  // Which layer of the model it belongs to; -1 before the first, the number of layers after the last.
+  // Gradients belong to the layer of what they differentiate.
+  std::int32_t layer = -1;
+  // Which of the rank's pipeline stages it belongs to; 0 unless stages are interleaved.
+  std::int32_t chunk = 0;
 };
 
 // State that a program changes: `after` is the next content of the input `before`, in its place.
@@ -85,18 +92,25 @@ struct Output {
   std::string name;
   ValueId value = kNoValue;
 };
+// Beside these there are messages: values that the host sends to another pipeline stage as soon as the
+// program that makes them ends.
 
 class Graph {
  public:
+  // The layer of the nodes added from here on.
+  void set_layer(std::int32_t layer) { layer_ = layer; }
+
   // Names of inputs are unique; the error names the duplicate.
   ValueId add_input(std::string name, ValueType type, Role role);
   // Outputs are named after the node: "layers.0.norm" for the first, "layers.0.norm:1" and so on.
-  std::vector<ValueId> add_node(Op op, Phase phase, std::string name, Attrs attrs, std::vector<ValueId> inputs,
-                                std::span<const ValueType> outputs);
+  std::vector<ValueId> add_node(Op op, Phase phase, std::string name, Attrs attrs,
+                                std::vector<ValueId> inputs, std::span<const ValueType> outputs);
 
   void add_state_update(ValueId before, ValueId after) { state_updates_.push_back({before, after}); }
-  // Outputs and state updates keep nodes alive.
+  // Outputs, messages and state updates keep nodes alive.
   void mark_output(std::string name, ValueId value) { outputs_.push_back({std::move(name), value}); }
+
+  void mark_message(ValueId value) { messages_.push_back(value); }
 
   const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
@@ -109,7 +123,9 @@ class Graph {
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const StateUpdate> state_updates() const { return state_updates_; }
   std::span<const Output> outputs() const { return outputs_; }
+  std::span<const ValueId> messages() const { return messages_; }
   std::int32_t num_values() const { return static_cast<std::int32_t>(values_.size()); }
+  std::int32_t num_layers() const;  // that the model declared; at least 1
   std::int32_t num_nodes() const { return static_cast<std::int32_t>(nodes_.size()); }
 
  private:
@@ -117,9 +133,12 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<StateUpdate> state_updates_;
   std::vector<Output> outputs_;
+  std::vector<ValueId> messages_;
+  std::unordered_map<std::string, ValueId> input_index_;
+  std::int32_t layer_ = -1;
 };
 
-// The nodes that state updates and outputs need, in order; the rest is dead and is not run.
+// The nodes that state updates, outputs and messages need, in order; the rest is dead and is not run.
 std::vector<NodeId> live_nodes(const Graph& graph);
 
 }  // namespace tessera

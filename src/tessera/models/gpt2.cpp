@@ -24,18 +24,21 @@ class Gpt2 final : public Model {
     Graph& graph = builder.graph();
     const ValueId tokens_vd =
         builder.parameter("embed.weight", Shape{c_.vocab_size, c_.hidden_size}, normal_init(c_.init_std));
-    const ValueId positions_pd =
-        builder.parameter("positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
+    const ValueId positions_pd = builder.parameter(
+        "positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
     ValueId x_btd = embedding(graph, "embed", tokens_vd, ids_bt);
     x_btd = add_positions(graph, "positions", x_btd, positions_pd);
     x_btd = builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.embedding_dropout);
-    for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
+    for (std::int32_t layer = 0; layer < c_.layers; ++layer) {
+      graph.set_layer(layer);
       x_btd = block(builder, "layers." + std::to_string(layer), x_btd);
     }
+    graph.set_layer(static_cast<std::int32_t>(c_.layers));
     x_btd = layer_norm_layer(builder, "norm", x_btd, c_.norm_eps);
-    const ValueId head_vd = c_.tie_embeddings ? tokens_vd
-                                              : builder.parameter("head.weight", Shape{c_.vocab_size, c_.hidden_size},
-                                                                  normal_init(c_.init_std));
+    const ValueId head_vd = c_.tie_embeddings
+                                ? tokens_vd
+                                : builder.parameter("head.weight", Shape{c_.vocab_size, c_.hidden_size},
+                                                    normal_init(c_.init_std));
     return {x_btd, head_vd};
   }
 
@@ -83,7 +86,8 @@ std::vector<ExternalTensor> Gpt2::external_tensors() const {
   tensors.push_back({"transformer.wte.weight", "embed.weight", 0, c_.vocab_size});
   tensors.push_back({"transformer.wpe.weight", "positions.weight", 0, c_.max_positions});
   for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
-    const std::string theirs = "transformer.h." + std::to_string(layer), ours = "layers." + std::to_string(layer);
+    const std::string theirs = "transformer.h." + std::to_string(layer),
+                      ours = "layers." + std::to_string(layer);
     norm(theirs + ".ln_1", ours + ".attention_norm");
     conv1d(theirs + ".attn.c_attn", ours + ".attention.qkv", 3 * d);
     conv1d(theirs + ".attn.c_proj", ours + ".attention.out", d);
@@ -117,8 +121,9 @@ std::string Gpt2::config_json() const {
   "vocab_size": {}
 }}
 )",
-      c_.gelu_tanh ? "gelu_new" : "gelu", c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size, c_.heads,
-      c_.ffn_size, c_.layers, c_.max_positions, c_.residual_dropout, c_.tie_embeddings, c_.vocab_size);
+      c_.gelu_tanh ? "gelu_new" : "gelu", c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size,
+      c_.heads, c_.ffn_size, c_.layers, c_.max_positions, c_.residual_dropout, c_.tie_embeddings,
+      c_.vocab_size);
 }
 
 }  // namespace
@@ -146,8 +151,8 @@ Gpt2Config read_gpt2_config(const JsonConfig& json) {
   c.residual_dropout = json.number("resid_pdrop", 0.1);
   const std::string activation = json.text("activation_function", "gelu_new");
   TS_CHECK(activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu",
-           "{}: activation_function is '{}', expected 'gelu_new', 'gelu_pytorch_tanh' or 'gelu'", json.source(),
-           activation);
+           "{}: activation_function is '{}', expected 'gelu_new', 'gelu_pytorch_tanh' or 'gelu'",
+           json.source(), activation);
   c.gelu_tanh = activation != "gelu";
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);

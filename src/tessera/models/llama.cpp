@@ -28,13 +28,16 @@ class Llama final : public Model {
     const ValueId rope_tr2 =
         rope_table(graph, "rope_table", {seq_len, c_.head_dim, c_.rope_theta, builder.dtype()});
     ValueId x_btd = embedding(graph, "embed", table_vd, ids_bt);
-    for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
+    for (std::int32_t layer = 0; layer < c_.layers; ++layer) {
+      graph.set_layer(layer);
       x_btd = block(builder, "layers." + std::to_string(layer), x_btd, rope_tr2);
     }
+    graph.set_layer(static_cast<std::int32_t>(c_.layers));
     x_btd = rms_norm_layer(builder, "norm", x_btd, c_.norm_eps);
-    const ValueId head_vd = c_.tie_embeddings ? table_vd
-                                              : builder.parameter("head.weight", Shape{c_.vocab_size, c_.hidden_size},
-                                                                  normal_init(c_.init_std));
+    const ValueId head_vd = c_.tie_embeddings
+                                ? table_vd
+                                : builder.parameter("head.weight", Shape{c_.vocab_size, c_.hidden_size},
+                                                    normal_init(c_.init_std));
     return {x_btd, head_vd};
   }
 
@@ -74,7 +77,8 @@ std::vector<ExternalTensor> Llama::external_tensors() const {
   whole("model.embed_tokens.weight", "embed.weight", c_.vocab_size);
   const std::int64_t q_rows = c_.heads * c_.head_dim, kv_rows = c_.kv_heads * c_.head_dim;
   for (std::int64_t layer = 0; layer < c_.layers; ++layer) {
-    const std::string theirs = "model.layers." + std::to_string(layer), ours = "layers." + std::to_string(layer);
+    const std::string theirs = "model.layers." + std::to_string(layer),
+                      ours = "layers." + std::to_string(layer);
     whole(theirs + ".input_layernorm.weight", ours + ".attention_norm.weight", c_.hidden_size);
     for (const char* part : {".weight", ".bias"}) {
       if (part == std::string_view(".bias") && !c_.qkv_bias) continue;
@@ -86,7 +90,8 @@ std::vector<ExternalTensor> Llama::external_tensors() const {
     whole(theirs + ".self_attn.o_proj.weight", ours + ".attention.out.weight", c_.hidden_size);
     whole(theirs + ".post_attention_layernorm.weight", ours + ".mlp_norm.weight", c_.hidden_size);
     tensors.push_back({theirs + ".mlp.gate_proj.weight", ours + ".mlp.gate_up.weight", 0, c_.ffn_size});
-    tensors.push_back({theirs + ".mlp.up_proj.weight", ours + ".mlp.gate_up.weight", c_.ffn_size, c_.ffn_size});
+    tensors.push_back(
+        {theirs + ".mlp.up_proj.weight", ours + ".mlp.gate_up.weight", c_.ffn_size, c_.ffn_size});
     whole(theirs + ".mlp.down_proj.weight", ours + ".mlp.down.weight", c_.hidden_size);
   }
   whole("model.norm.weight", "norm.weight", c_.hidden_size);
@@ -120,16 +125,18 @@ std::string Llama::config_json() const {
 }}
 )",
       c_.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM", false, c_.head_dim, c_.hidden_size, c_.init_std,
-      c_.ffn_size, c_.max_positions, c_.qkv_bias ? "qwen2" : "llama", c_.heads, c_.layers, c_.kv_heads, c_.norm_eps,
-      c_.rope_theta, c_.rope_theta, c_.tie_embeddings, c_.vocab_size);
+      c_.ffn_size, c_.max_positions, c_.qkv_bias ? "qwen2" : "llama", c_.heads, c_.layers, c_.kv_heads,
+      c_.norm_eps, c_.rope_theta, c_.rope_theta, c_.tie_embeddings, c_.vocab_size);
 }
 
 }  // namespace
 
 std::unique_ptr<Model> make_llama(const LlamaConfig& config) {
-  TS_CHECK(config.heads % config.kv_heads == 0, "model: {} heads cannot share {} key-value heads: {} is not a multiple",
-           config.heads, config.kv_heads, config.heads);
-  TS_CHECK(config.head_dim % 2 == 0, "model: head_dim is {}, rotary positions need an even number", config.head_dim);
+  TS_CHECK(config.heads % config.kv_heads == 0,
+           "model: {} heads cannot share {} key-value heads: {} is not a multiple", config.heads,
+           config.kv_heads, config.heads);
+  TS_CHECK(config.head_dim % 2 == 0, "model: head_dim is {}, rotary positions need an even number",
+           config.head_dim);
   return std::make_unique<Llama>(config);
 }
 
@@ -154,8 +161,8 @@ LlamaConfig read_llama_config(const JsonConfig& json) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };
   TS_CHECK(c.heads % c.kv_heads == 0,
-           "{}: 'num_attention_heads' is {}, expected a multiple of 'num_key_value_heads', which is {}", json.source(),
-           c.heads, c.kv_heads);
+           "{}: 'num_attention_heads' is {}, expected a multiple of 'num_key_value_heads', which is {}",
+           json.source(), c.heads, c.kv_heads);
   TS_CHECK(c.head_dim % 2 == 0, "{}: 'head_dim' is {}, expected an even number for the rotary positions",
            json.source(), c.head_dim);
   refuse(json.text("hidden_act", "silu") == "silu", "hidden_act other than 'silu'");

@@ -55,25 +55,70 @@ std::vector<ValueId> compose_swiglu(Graph& graph, const Node& node) {
   return {mul(graph, node.name + ".product", silu(graph, node.name + ".silu", gate), up)};
 }
 
-Cost cost_activation(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 10); }
+Cost cost_activation(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 10);
+}
+
+OpDef unary_def(void (*grad)(GradContext&)) {
+  return {.infer = infer_unary,
+          .placement = {.operands = "x:... -> y:...", .cuts = "."},
+          .grad = grad,
+          .cost = cost_activation,
+          .in_place = {{0, 0}}};
+}
+
+OpDef unary_grad_def() {
+  return {.infer = infer_unary_grad,
+          .placement = {.operands = "dy:... x:... -> dx:...", .cuts = "."},
+          .cost = cost_activation,
+          .in_place = {{0, 0}}};
+}
+
+// Gate and up are cut each on its own, so that a rank's part is packed like the whole.
+std::vector<Block> packed_pair(std::int64_t packed_size, int num_ranks) {
+  const Block half = even_cut(packed_size / 2, num_ranks)[0];
+  return {half, half};
+}
+
+std::vector<Block> swiglu_blocks(const PlacementCall& call, char letter, std::size_t operand) {
+  if (letter != 'f') return {};
+  const std::int64_t packed = call.inputs[0].shape[-1];
+  return operand == 0 ? packed_pair(packed, call.num_ranks) : even_cut(packed / 2, call.num_ranks);
+}
+
+std::vector<Block> swiglu_grad_blocks(const PlacementCall& call, char letter, std::size_t operand) {
+  if (letter != 'f') return {};
+  const std::int64_t packed = call.inputs[1].shape[-1];
+  return operand == 0 ? even_cut(packed / 2, call.num_ranks) : packed_pair(packed, call.num_ranks);
+}
 
 }  // namespace
 
 OpDef silu_def() {
-  return {.infer = infer_unary, .grad = grad_from_input<Op::silu_grad>, .cost = cost_activation, .in_place = {{0, 0}}};
+  return unary_def(grad_from_input<Op::silu_grad>);
 }
-OpDef silu_grad_def() { return {.infer = infer_unary_grad, .cost = cost_activation, .in_place = {{0, 0}}}; }
+OpDef silu_grad_def() {
+  return unary_grad_def();
+}
 OpDef gelu_def() {
-  return {.infer = infer_unary, .grad = grad_from_input<Op::gelu_grad>, .cost = cost_activation, .in_place = {{0, 0}}};
+  return unary_def(grad_from_input<Op::gelu_grad>);
 }
-OpDef gelu_grad_def() { return {.infer = infer_unary_grad, .cost = cost_activation, .in_place = {{0, 0}}}; }
+OpDef gelu_grad_def() {
+  return unary_grad_def();
+}
 OpDef swiglu_def() {
   return {.infer = infer_swiglu,
+          .placement = {.operands = "x:...f -> y:...f", .cuts = ".f", .blocks = swiglu_blocks},
           .grad = grad_from_input<Op::swiglu_grad>,
           .cost = cost_activation,
           .compose = compose_swiglu};
 }
-OpDef swiglu_grad_def() { return {.infer = infer_swiglu_grad, .cost = cost_activation, .in_place = {{1, 0}}}; }
+OpDef swiglu_grad_def() {
+  return {.infer = infer_swiglu_grad,
+          .placement = {.operands = "dy:...f x:...f -> dx:...f", .cuts = ".f", .blocks = swiglu_grad_blocks},
+          .cost = cost_activation,
+          .in_place = {{1, 0}}};
+}
 
 ValueId silu(Graph& graph, std::string name, ValueId x) {
   return emit(graph, Op::silu, Phase::forward, std::move(name), {}, {x})[0];

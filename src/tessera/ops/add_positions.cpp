@@ -25,7 +25,8 @@ void grad_add_positions(GradContext& context) {
   const ValueId dy = context.output_grad(0);
   if (context.needs_grad(0)) context.set_input_grad(0, dy);
   if (!context.needs_grad(1)) return;
-  context.set_accumulator(1, context.emit(Op::add_positions_grad, {}, {context.accumulator(1), dy})[0]);
+  context.set_accumulator(
+      1, context.emit(Op::add_positions_grad, AddPositionsAttrs{}, {context.accumulator(1), dy})[0]);
 }
 
 // accumulator[P, D], dy[B, T, D]: row t gains the sum of dy[:, t] over the batch.
@@ -37,19 +38,35 @@ std::vector<ValueType> infer_add_positions_grad(const InferCall& call) {
   return {call.inputs[0]};
 }
 
-Cost cost_add_positions(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 1); }
+Cost cost_add_positions(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 1);
+}
+
+Attrs local_positions(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
+  if (strategy.letter != 't') return attrs;
+  const Shape& sequence = call.inputs[call.node.op == Op::add_positions ? 0 : 1].shape;
+  return AddPositionsAttrs{CutRange{true, call.axis, sequence[1], call.num_ranks}};
+}
 
 }  // namespace
 
 OpDef add_positions_def() {
-  return {.infer = infer_add_positions, .grad = grad_add_positions, .cost = cost_add_positions, .in_place = {{0, 0}}};
+  return {.infer = infer_add_positions,
+          .placement = {.operands = "x:btd table:pd -> y:btd", .cuts = "bt", .local_attrs = local_positions},
+          .grad = grad_add_positions,
+          .cost = cost_add_positions,
+          .in_place = {{0, 0}}};
 }
 OpDef add_positions_grad_def() {
-  return {.infer = infer_add_positions_grad, .cost = cost_add_positions, .in_place = {{0, 0, true}}};
+  return {
+      .infer = infer_add_positions_grad,
+      .placement = {.operands = "acc^:pd dy:btd -> sum^:pd", .cuts = "bt", .local_attrs = local_positions},
+      .cost = cost_add_positions,
+      .in_place = {{0, 0, true}}};
 }
 
 ValueId add_positions(Graph& graph, std::string name, ValueId x, ValueId table) {
-  return emit(graph, Op::add_positions, Phase::forward, std::move(name), {}, {x, table})[0];
+  return emit(graph, Op::add_positions, Phase::forward, std::move(name), AddPositionsAttrs{}, {x, table})[0];
 }
 
 }  // namespace tessera

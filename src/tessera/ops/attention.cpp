@@ -11,7 +11,8 @@ namespace {
 void check_qkv(const InferCall& call, std::size_t input) {
   const auto& attrs = call.attrs.as<AttentionAttrs>();
   call.check_floating(input);
-  call.check(attrs.heads.valid(), "{} query heads cannot share {} key heads", attrs.heads.heads, attrs.heads.kv_heads);
+  call.check(attrs.heads.valid(), "{} query heads cannot share {} key heads", attrs.heads.heads,
+             attrs.heads.kv_heads);
   const Shape& qkv = call.shape(input);
   call.check(qkv.rank() == 3 && qkv[2] == attrs.heads.qkv_columns(), "qkv has shape {}, expected [B, T, {}]",
              qkv.text(), attrs.heads.qkv_columns());
@@ -34,8 +35,9 @@ std::vector<ValueType> infer_attention(const InferCall& call) {
 
 void grad_attention(GradContext& context) {
   const Node node = context.node();
-  context.set_input_grad(0, context.emit(Op::attention_grad, node.attrs,
-                                         {context.output_grad(0), node.inputs[0], node.outputs[0], node.outputs[1]})[0]);
+  context.set_input_grad(
+      0, context.emit(Op::attention_grad, node.attrs,
+                      {context.output_grad(0), node.inputs[0], node.outputs[0], node.outputs[1]})[0]);
 }
 
 // dout, qkv, out, lse -> dqkv
@@ -63,8 +65,12 @@ Cost attention_cost(const Graph& graph, const Node& node, std::size_t qkv_input,
   return cost;
 }
 
-Cost cost_attention(const Graph& graph, const Node& node) { return attention_cost(graph, node, 0, 2); }
-Cost cost_attention_grad(const Graph& graph, const Node& node) { return attention_cost(graph, node, 1, 5); }
+Cost cost_attention(const Graph& graph, const Node& node) {
+  return attention_cost(graph, node, 0, 2);
+}
+Cost cost_attention_grad(const Graph& graph, const Node& node) {
+  return attention_cost(graph, node, 1, 5);
+}
 
 // Head by head with plain products and a T x T softmax.
 std::vector<ValueId> compose_attention(Graph& graph, const Node& node) {
@@ -74,7 +80,8 @@ std::vector<ValueId> compose_attention(Graph& graph, const Node& node) {
   const std::int64_t hd = heads.head_dim, group = heads.heads / heads.kv_heads;
   const ValueType type = graph.type(qkv);
   // One mask per sequence of the batch would be the same [T, T]: `add` lets it lack the batch dim.
-  const ValueId mask = attrs.causal ? causal_mask(graph, node.name + ".mask", type.dtype, type.shape[1]) : kNoValue;
+  const ValueId mask =
+      attrs.causal ? causal_mask(graph, node.name + ".mask", type.dtype, type.shape[1]) : kNoValue;
   std::vector<ValueId> outs;
   for (std::int64_t h = 0; h < heads.heads; ++h) {
     const std::string name = node.name + ".head" + std::to_string(h);
@@ -90,12 +97,46 @@ std::vector<ValueId> compose_attention(Graph& graph, const Node& node) {
   return {concat(graph, node.name + ".heads", outs), kNoValue};
 }
 
+// Heads are cut over tp alone; the batch is dp's.
+std::vector<Block> attention_blocks(const PlacementCall& call, char letter, std::size_t operand) {
+  if (letter != 'h' || operand != 0 || call.axis != Axis::tp) return {};
+  return qkv_blocks(call.node.attrs.as<AttentionAttrs>().heads, call);
+}
+
+// dout, qkv, out, lse -> dqkv
+std::vector<Block> attention_grad_blocks(const PlacementCall& call, char letter, std::size_t operand) {
+  if (letter != 'h' || (operand != 1 && operand != 4) || call.axis != Axis::tp) return {};
+  return qkv_blocks(call.node.attrs.as<AttentionAttrs>().heads, call);
+}
+
+Attrs local_attention(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
+  if (strategy.letter != 'h') return attrs;
+  auto local = attrs.as<AttentionAttrs>();
+  local.heads = local_heads(local.heads, call);
+  return local;
+}
+
 }  // namespace
 
 OpDef attention_def() {
-  return {.infer = infer_attention, .grad = grad_attention, .cost = cost_attention, .compose = compose_attention};
+  return {.infer = infer_attention,
+          .placement = {.operands = "qkv:bth -> out:bth lse:bht",
+                        .cuts = "bh",
+                        .blocks = attention_blocks,
+                        .local_attrs = local_attention},
+          .grad = grad_attention,
+          .cost = cost_attention,
+          .compose = compose_attention};
 }
-OpDef attention_grad_def() { return {.infer = infer_attention_grad, .cost = cost_attention_grad}; }
+// The gradient of a shared key head is, on each rank, the sum over that rank's queries: a term.
+OpDef attention_grad_def() {
+  return {.infer = infer_attention_grad,
+          .placement = {.operands = "dout:bth qkv:bth out:bth lse:bht -> dqkv^:bth",
+                        .cuts = "bh",
+                        .blocks = attention_grad_blocks,
+                        .local_attrs = local_attention},
+          .cost = cost_attention_grad};
+}
 
 ValueId attention(Graph& graph, std::string name, ValueId qkv, const AttentionAttrs& attrs) {
   return emit(graph, Op::attention, Phase::forward, std::move(name), attrs, {qkv})[0];

@@ -24,8 +24,9 @@ std::int64_t choose_chunk_rows(std::int64_t rows, std::int64_t vocab) {
 void check_targets(const InferCall& call, std::size_t rows_of, std::size_t targets, std::size_t scale) {
   call.check_rank_at_least(rows_of, 1);
   call.check_dtype(targets, DType::i32);
-  call.check(call.shape(targets).num_elems() == call.shape(rows_of).num_rows(), "targets {} do not match the rows of {}",
-             call.shape(targets).text(), call.shape(rows_of).text());
+  call.check(call.shape(targets).num_elems() == call.shape(rows_of).num_rows(),
+             "targets {} do not match the rows of {}", call.shape(targets).text(),
+             call.shape(rows_of).text());
   call.check_dtype(scale, accumulate_dtype(call.dtype(rows_of)));
   call.check_shape(scale, Shape{});
 }
@@ -103,30 +104,73 @@ Cost fused_cost(const Graph& graph, const Node& node, std::int64_t products) {
   return cost;
 }
 
-Cost cost_fused(const Graph& graph, const Node& node) { return fused_cost(graph, node, 1); }
-Cost cost_fused_grad(const Graph& graph, const Node& node) { return fused_cost(graph, node, 3); }
+Cost cost_fused(const Graph& graph, const Node& node) {
+  return fused_cost(graph, node, 1);
+}
+Cost cost_fused_grad(const Graph& graph, const Node& node) {
+  return fused_cost(graph, node, 3);
+}
+
+// A shard with fewer rows or a smaller vocabulary has chunks of about the same bytes.
+Attrs local_linear_cross_entropy(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
+  auto local = attrs.as<LinearCrossEntropyAttrs>();
+  const std::int64_t rows = call.inputs[0].shape.num_rows();
+  if (strategy.letter == 'v') {
+    local.vocabulary = {true, call.axis, call.inputs[1].shape[0], call.num_ranks};
+    local.chunk_rows = std::min(rows, local.chunk_rows * call.num_ranks);
+  } else if (strategy.letter == '.') {
+    local.chunk_rows = std::min(local.chunk_rows, (rows + call.num_ranks - 1) / call.num_ranks);
+  }
+  return local;
+}
 
 }  // namespace
 
 OpDef softmax_cross_entropy_def() {
-  return {.infer = infer_cross_entropy, .grad = grad_cross_entropy, .cost = cost_cross_entropy, .loss = true};
+  return {.infer = infer_cross_entropy,
+          .placement = {.operands = "logits:...v targets:... scale: -> loss:", .cuts = "."},
+          .grad = grad_cross_entropy,
+          .cost = cost_cross_entropy,
+          .loss = true};
 }
 OpDef softmax_cross_entropy_grad_def() {
-  return {.infer = infer_cross_entropy_grad, .cost = cost_cross_entropy, .in_place = {{0, 0}}};
+  return {.infer = infer_cross_entropy_grad,
+          .placement = {.operands = "logits:...v targets:... scale: -> dlogits:...v", .cuts = "."},
+          .cost = cost_cross_entropy,
+          .in_place = {{0, 0}}};
 }
 OpDef linear_cross_entropy_def() {
   return {.infer = infer_linear_cross_entropy,
+          .placement = {.operands = "x:...d w:vd targets:... scale: -> loss=v:",
+                        .cuts = "v.",
+                        .local_attrs = local_linear_cross_entropy},
           .grad = grad_linear_cross_entropy,
           .cost = cost_fused,
           .loss = true,
           .compose = compose_linear_cross_entropy};
 }
 OpDef linear_cross_entropy_grad_def() {
-  return {.infer = infer_linear_cross_entropy_grad, .cost = cost_fused_grad, .in_place = {{4, 2, true}}};
+  return {.infer = infer_linear_cross_entropy_grad,
+          .placement = {.operands = "x:...d w:vd targets:... scale: acc^:vd -> loss=v: dx:...d sum^:vd",
+                        .cuts = "v.",
+                        .local_attrs = local_linear_cross_entropy},
+          .cost = cost_fused_grad,
+          .in_place = {{4, 2, true}}};
 }
 
-ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, ValueId targets, ValueId loss_scale) {
-  return emit(graph, Op::softmax_cross_entropy, Phase::forward, std::move(name), {}, {logits, targets, loss_scale})[0];
+std::vector<Traffic> cross_entropy_traffic(const Graph& graph, const Node& node) {
+  const CutRange& cut = node.attrs.as<LinearCrossEntropyAttrs>().vocabulary;
+  if (!cut.cut) return {};
+  const ValueType& x = graph.type(node.inputs[0]);
+  const std::int64_t bytes =
+      cut.num_ranks * x.shape.num_rows() * kRowSummary * dtype_bytes(accumulate_dtype(x.dtype));
+  return {{group_of(cut.axis), "all_gather", bytes, gather_bytes(bytes, cut.num_ranks)}};
+}
+
+ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, ValueId targets,
+                              ValueId loss_scale) {
+  return emit(graph, Op::softmax_cross_entropy, Phase::forward, std::move(name), {},
+              {logits, targets, loss_scale})[0];
 }
 
 ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId targets,

@@ -7,20 +7,32 @@
 // gradients together from one pass over the chunks, and the training step reads the loss there.
 #pragma once
 
-#include "tessera/ops/op_def.h"
+#include "tessera/ops/collectives.h"
+#include "tessera/ops/cut_range.h"
 
 namespace tessera {
 
 struct LinearCrossEntropyAttrs {
   std::int64_t chunk_rows = 0;
-  void describe(AttrWriter& write) const { write("chunk_rows", chunk_rows); }
+  // Of a cut vocabulary a rank makes the logits of its own rows; the ranks then exchange three numbers per
+  // token (maximum, sum of exponentials, target's logit), never the logits.
+  CutRange vocabulary = {};
+  void describe(AttrWriter& write) const {
+    write("chunk_rows", chunk_rows);
+    vocabulary.describe(write, "vocabulary");
+  }
 };
 
 // logits[..., V], targets[...], loss_scale[] -> loss[]
-ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, ValueId targets, ValueId loss_scale);
+ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, ValueId targets,
+                              ValueId loss_scale);
 
 // x[..., D], weight[V, D], targets[...], loss_scale[] -> loss[]
 ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId targets,
                              ValueId loss_scale);
+
+// What the ranks of a cut vocabulary exchange: three numbers per token.
+inline constexpr std::int64_t kRowSummary = 3;
+std::vector<Traffic> cross_entropy_traffic(const Graph& graph, const Node& node);
 
 }  // namespace tessera

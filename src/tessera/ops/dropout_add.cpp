@@ -38,16 +38,39 @@ std::vector<ValueType> infer_dropout_grad(const InferCall& call) {
 }
 
 // Ten rounds of Philox for four elements.
-Cost cost_dropout(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 20); }
+Cost cost_dropout(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 20);
+}
+
+Attrs local_dropout(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
+  if (strategy.letter != '.' || (call.axis == Axis::dp && strategy.dim == 0)) return attrs;
+  auto local = attrs.as<DropoutAttrs>();
+  TS_CHECK(!local.cut.cut, "[dropout] {}: dims {} and {} are both cut, expected one beside the batch",
+           call.node.name, local.cut_dim, strategy.dim);
+  local.cut_dim = strategy.dim;
+  local.cut = {true, call.axis, call.inputs[0].shape[strategy.dim], call.num_ranks};
+  return local;
+}
 
 }  // namespace
 
 OpDef dropout_add_def() {
-  return {.infer = infer_dropout_add, .grad = grad_dropout_add, .cost = cost_dropout, .in_place = {{0, 0}}};
+  return {.infer = infer_dropout_add,
+          .placement = {.operands = "x:... key:k residual:... -> y:...",
+                        .cuts = ".",
+                        .local_attrs = local_dropout},
+          .grad = grad_dropout_add,
+          .cost = cost_dropout,
+          .in_place = {{0, 0}}};
 }
-OpDef dropout_grad_def() { return {.infer = infer_dropout_grad, .cost = cost_dropout}; }
+OpDef dropout_grad_def() {
+  return {.infer = infer_dropout_grad,
+          .placement = {.operands = "dy:... key:k -> dx:...", .cuts = ".", .local_attrs = local_dropout},
+          .cost = cost_dropout};
+}
 
-ValueId dropout_add(Graph& graph, std::string name, ValueId x, ValueId residual, ValueId key, DropoutAttrs attrs) {
+ValueId dropout_add(Graph& graph, std::string name, ValueId x, ValueId residual, ValueId key,
+                    DropoutAttrs attrs) {
   std::vector<ValueId> inputs = {x, key};
   if (residual != kNoValue) inputs.push_back(residual);
   return emit(graph, Op::dropout_add, Phase::forward, std::move(name), attrs, std::move(inputs))[0];

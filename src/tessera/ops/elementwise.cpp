@@ -53,7 +53,8 @@ void grad_mul(GradContext& context) {
   const Node node = context.node();
   for (std::size_t i : {0u, 1u}) {
     if (!context.needs_grad(i)) continue;
-    context.set_input_grad(i, context.emit(Op::mul, {}, {dy, node.inputs[1 - i]}, i == 0 ? "grad_a" : "grad_b")[0]);
+    context.set_input_grad(
+        i, context.emit(Op::mul, {}, {dy, node.inputs[1 - i]}, i == 0 ? "grad_a" : "grad_b")[0]);
   }
 }
 
@@ -81,7 +82,9 @@ std::vector<ValueType> infer_sum_to(const InferCall& call) {
   return {call.inputs[0]};
 }
 
-Cost one_flop(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 1); }
+Cost one_flop(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 1);
+}
 
 Cost cost_sum_to(const Graph& graph, const Node& node) {
   Cost cost = elementwise_cost(graph, node, 0);
@@ -91,11 +94,36 @@ Cost cost_sum_to(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-OpDef add_def() { return {.infer = infer_add, .grad = grad_add, .cost = one_flop, .in_place = {{0, 0}}}; }
-OpDef mul_def() { return {.infer = infer_mul, .grad = grad_mul, .cost = one_flop, .in_place = {{0, 0}}}; }
-OpDef scale_def() { return {.infer = infer_scale, .grad = grad_scale, .cost = one_flop, .in_place = {{0, 0}}}; }
-OpDef zeros_def() { return {.infer = infer_zeros}; }
-OpDef sum_to_def() { return {.infer = infer_sum_to, .cost = cost_sum_to, .in_place = {{0, 0, true}}}; }
+OpDef add_def() {
+  return {.infer = infer_add,
+          .placement = {.operands = "a:... b:... -> y:...", .cuts = ".", .sums = true},
+          .grad = grad_add,
+          .cost = one_flop,
+          .in_place = {{0, 0}}};
+}
+OpDef mul_def() {
+  return {.infer = infer_mul,
+          .placement = {.operands = "a:... b:... -> y:...", .cuts = "."},
+          .grad = grad_mul,
+          .cost = one_flop,
+          .in_place = {{0, 0}}};
+}
+OpDef scale_def() {
+  return {.infer = infer_scale,
+          .placement = {.operands = "x:... -> y:...", .cuts = ".", .sums = true},
+          .grad = grad_scale,
+          .cost = one_flop,
+          .in_place = {{0, 0}}};
+}
+OpDef zeros_def() {
+  return {.infer = infer_zeros};
+}
+OpDef sum_to_def() {
+  return {.infer = infer_sum_to,
+          .placement = {.operands = "acc^:... x:... -> sum^:...", .cuts = ".", .sums = true},
+          .cost = cost_sum_to,
+          .in_place = {{0, 0, true}}};
+}
 
 ValueId add(Graph& graph, std::string name, ValueId a, ValueId b) {
   return emit(graph, Op::add, Phase::forward, std::move(name), {}, {a, b})[0];

@@ -7,7 +7,8 @@ std::vector<ValueType> infer_embedding(const InferCall& call) {
   call.check_num_inputs(2, 2);
   call.check_floating(0);
   call.check_dtype(1, DType::i32);
-  call.check(call.shape(0).rank() == 2, "table has shape {}, expected [vocabulary, width]", call.shape(0).text());
+  call.check(call.shape(0).rank() == 2, "table has shape {}, expected [vocabulary, width]",
+             call.shape(0).text());
   call.check(call.shape(1).rank() < Shape::kMaxDims, "ids have shape {}, expected fewer than {} dims",
              call.shape(1).text(), Shape::kMaxDims);
   ValueType out{call.dtype(0), call.shape(1)};
@@ -18,7 +19,8 @@ std::vector<ValueType> infer_embedding(const InferCall& call) {
 void grad_embedding(GradContext& context) {
   const ValueId ids = context.node().inputs[1];
   const ValueId acc = context.accumulator(0);
-  context.set_accumulator(0, context.emit(Op::embedding_grad, {}, {acc, ids, context.output_grad(0)})[0]);
+  context.set_accumulator(
+      0, context.emit(Op::embedding_grad, EmbeddingAttrs{}, {acc, ids, context.output_grad(0)})[0]);
 }
 
 // accumulator[V, D], ids[...], dy[..., D]: adds each row of dy to the row its id names.
@@ -47,15 +49,32 @@ Cost cost_embedding_grad(const Graph& graph, const Node& node) {
   return {dy.shape.num_elems(), 3 * dy.num_bytes()};
 }
 
+// Input 0 is the table, or its accumulator.
+Attrs local_embedding(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
+  if (strategy.letter != 'v') return attrs;
+  return EmbeddingAttrs{CutRange{true, call.axis, call.inputs[0].shape[0], call.num_ranks}};
+}
+
 }  // namespace
 
-OpDef embedding_def() { return {.infer = infer_embedding, .grad = grad_embedding, .cost = cost_embedding}; }
+OpDef embedding_def() {
+  return {
+      .infer = infer_embedding,
+      .placement = {.operands = "table:vd ids:... -> y:...d", .cuts = "v.", .local_attrs = local_embedding},
+      .grad = grad_embedding,
+      .cost = cost_embedding};
+}
 OpDef embedding_grad_def() {
-  return {.infer = infer_embedding_grad, .cost = cost_embedding_grad, .in_place = {{0, 0, true}}};
+  return {.infer = infer_embedding_grad,
+          .placement = {.operands = "acc^:vd ids:... dy:...d -> sum^:vd",
+                        .cuts = "v.",
+                        .local_attrs = local_embedding},
+          .cost = cost_embedding_grad,
+          .in_place = {{0, 0, true}}};
 }
 
 ValueId embedding(Graph& graph, std::string name, ValueId table, ValueId ids) {
-  return emit(graph, Op::embedding, Phase::forward, std::move(name), {}, {table, ids})[0];
+  return emit(graph, Op::embedding, Phase::forward, std::move(name), EmbeddingAttrs{}, {table, ids})[0];
 }
 
 }  // namespace tessera

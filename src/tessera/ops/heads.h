@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tessera/graph/attrs.h"
+#include "tessera/ops/placement_rule.h"
 
 namespace tessera {
 
@@ -24,5 +26,11 @@ struct HeadLayout {
     write("head_dim", head_dim);
   }
 };
+
+// What one of `num_ranks` ranks holds: equal runs of query heads and the key and value heads that these
+// read. Where ranks need parts of the same head, each has a copy of it. The error names the node.
+HeadLayout local_heads(const HeadLayout& whole, const PlacementCall& call);
+// The packed columns as blocks q, k and v; for letter 'h' of rope and attention.
+std::vector<Block> qkv_blocks(const HeadLayout& whole, const PlacementCall& call);
 
 }  // namespace tessera

@@ -47,20 +47,33 @@ std::vector<ValueType> infer_layer_norm_grad(const InferCall& call) {
   return {call.inputs[0], call.inputs[5], call.inputs[6]};
 }
 
-Cost cost_layer_norm(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 7); }
-Cost cost_layer_norm_grad(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 14); }
+Cost cost_layer_norm(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 7);
+}
+Cost cost_layer_norm_grad(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 14);
+}
 
 }  // namespace
 
-OpDef layer_norm_def() { return {.infer = infer_layer_norm, .grad = grad_layer_norm, .cost = cost_layer_norm}; }
+OpDef layer_norm_def() {
+  return {.infer = infer_layer_norm,
+          .placement = {.operands = "x:...d w:d b:d -> y:...d m:... r:...", .cuts = "."},
+          .grad = grad_layer_norm,
+          .cost = cost_layer_norm};
+}
 OpDef layer_norm_grad_def() {
-  return {.infer = infer_layer_norm_grad,
-          .cost = cost_layer_norm_grad,
-          .in_place = {{0, 0}, {5, 1, true}, {6, 2, true}}};
+  return {
+      .infer = infer_layer_norm_grad,
+      .placement = {.operands = "dy:...d x:...d w:d m:... r:... wacc^:d bacc^:d -> dx:...d wsum^:d bsum^:d",
+                    .cuts = "."},
+      .cost = cost_layer_norm_grad,
+      .in_place = {{0, 0}, {5, 1, true}, {6, 2, true}}};
 }
 
 ValueId layer_norm(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId bias, double eps) {
-  return emit(graph, Op::layer_norm, Phase::forward, std::move(name), LayerNormAttrs{eps}, {x, weight, bias})[0];
+  return emit(graph, Op::layer_norm, Phase::forward, std::move(name), LayerNormAttrs{eps},
+              {x, weight, bias})[0];
 }
 
 }  // namespace tessera

@@ -27,8 +27,8 @@ void grad_linear(GradContext& context) {
   }
   if (context.needs_grad(1)) {
     const ValueId acc = context.accumulator(1);
-    context.set_accumulator(1,
-                            context.emit(Op::linear_grad_weight, {}, {acc, dy, node.inputs[0]}, "grad_weight")[0]);
+    context.set_accumulator(
+        1, context.emit(Op::linear_grad_weight, {}, {acc, dy, node.inputs[0]}, "grad_weight")[0]);
   }
   if (node.inputs.size() == 3 && context.needs_grad(2)) {
     context.set_accumulator(2, context.emit(Op::sum_to, {}, {context.accumulator(2), dy}, "grad_bias")[0]);
@@ -41,8 +41,8 @@ std::vector<ValueType> infer_grad_input(const InferCall& call) {
   call.check_floating(0);
   call.check_dtype(1, call.dtype(0));
   call.check(call.shape(1).rank() == 2, "weight has shape {}, expected [out, in]", call.shape(1).text());
-  call.check(call.shape(0).rank() >= 1 && call.shape(0)[-1] == call.shape(1)[0], "gradient {} and weight {} differ in the outer dim",
-             call.shape(0).text(), call.shape(1).text());
+  call.check(call.shape(0).rank() >= 1 && call.shape(0)[-1] == call.shape(1)[0],
+             "gradient {} and weight {} differ in the outer dim", call.shape(0).text(), call.shape(1).text());
   ValueType out = call.inputs[0];
   out.shape.set(-1, call.shape(1)[1]);
   return {out};
@@ -70,21 +70,35 @@ Cost product_cost(const Graph& graph, const Node& node, std::int64_t flops) {
 }
 
 Cost cost_linear(const Graph& graph, const Node& node) {
-  return product_cost(graph, node,
-                      2 * graph.type(node.inputs[0]).shape.num_rows() * graph.type(node.inputs[1]).shape.num_elems());
+  return product_cost(
+      graph, node,
+      2 * graph.type(node.inputs[0]).shape.num_rows() * graph.type(node.inputs[1]).shape.num_elems());
 }
 
 Cost cost_grad_weight(const Graph& graph, const Node& node) {
-  return product_cost(graph, node,
-                      2 * graph.type(node.inputs[1]).shape.num_rows() * graph.type(node.inputs[0]).shape.num_elems());
+  return product_cost(
+      graph, node,
+      2 * graph.type(node.inputs[1]).shape.num_rows() * graph.type(node.inputs[0]).shape.num_elems());
 }
 
 }  // namespace
 
-OpDef linear_def() { return {.infer = infer_linear, .grad = grad_linear, .cost = cost_linear}; }
-OpDef linear_grad_input_def() { return {.infer = infer_grad_input, .cost = cost_linear}; }
+OpDef linear_def() {
+  return {.infer = infer_linear,
+          .placement = {.operands = "x:...k w:nk b+:n -> y:...n", .cuts = "nk."},
+          .grad = grad_linear,
+          .cost = cost_linear};
+}
+OpDef linear_grad_input_def() {
+  return {.infer = infer_grad_input,
+          .placement = {.operands = "dy:...n w:nk -> dx:...k", .cuts = "nk."},
+          .cost = cost_linear};
+}
 OpDef linear_grad_weight_def() {
-  return {.infer = infer_grad_weight, .cost = cost_grad_weight, .in_place = {{0, 0, true}}};
+  return {.infer = infer_grad_weight,
+          .placement = {.operands = "acc^:nk dy:...n x:...k -> sum^:nk", .cuts = "nk."},
+          .cost = cost_grad_weight,
+          .in_place = {{0, 0, true}}};
 }
 
 ValueId linear(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId bias) {

@@ -16,7 +16,8 @@ std::vector<ValueType> infer_matmul(const InferCall& call) {
   }
   const std::int64_t inner_a = attrs.transpose_a ? a[-2] : a[-1];
   const std::int64_t inner_b = attrs.transpose_b ? b[-1] : b[-2];
-  call.check(inner_a == inner_b, "inner dims of {} and {} differ: {} and {}", a.text(), b.text(), inner_a, inner_b);
+  call.check(inner_a == inner_b, "inner dims of {} and {} differ: {} and {}", a.text(), b.text(), inner_a,
+             inner_b);
   ValueType out = call.inputs[0];
   out.shape.set(-2, attrs.transpose_a ? a[-1] : a[-2]);
   out.shape.set(-1, attrs.transpose_b ? b[-2] : b[-1]);
@@ -50,9 +51,19 @@ Cost cost_matmul(const Graph& graph, const Node& node) {
   return cost;
 }
 
+std::string matmul_signature(const PlacementCall& call) {
+  const auto [ta, tb] = call.node.attrs.as<MatmulAttrs>();
+  return fmt::format("a:...{} b:...{} -> c:...mn", ta ? "km" : "mk", tb ? "nk" : "kn");
+}
+
 }  // namespace
 
-OpDef matmul_def() { return {.infer = infer_matmul, .grad = grad_matmul, .cost = cost_matmul}; }
+OpDef matmul_def() {
+  return {.infer = infer_matmul,
+          .placement = {.cuts = ".mnk", .signature = matmul_signature},
+          .grad = grad_matmul,
+          .cost = cost_matmul};
+}
 
 ValueId matmul(Graph& graph, std::string name, ValueId a, ValueId b, MatmulAttrs attrs) {
   return emit(graph, Op::matmul, Phase::forward, std::move(name), attrs, {a, b})[0];

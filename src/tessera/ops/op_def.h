@@ -1,7 +1,5 @@
-// OpDef: everything the compiler knows of an op: shape rule, gradient rule, cost, what may be done in
-// place. One definition per line of graph/op_list.def, in ops/<op>.cpp, found by op_def().
-//
-// How placements on a mesh flow through an op belongs beside its shape rule, in the same definition.
+// OpDef: everything the compiler knows of an op: shape rule, placement rule, gradient rule, cost, what may
+// be done in place. One definition per line of graph/op_list.def, in ops/<op>.cpp, found by op_def().
 #pragma once
 
 #include <cstdint>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "tessera/graph/graph.h"
+#include "tessera/ops/placement_rule.h"
 
 namespace tessera {
 
@@ -59,7 +58,8 @@ class GradContext {
   virtual void set_loss(ValueId loss) = 0;
 
   // Appends a backward node named after the differentiated one.
-  std::vector<ValueId> emit(Op op, Attrs attrs, std::vector<ValueId> inputs, std::string_view suffix = "grad");
+  std::vector<ValueId> emit(Op op, Attrs attrs, std::vector<ValueId> inputs,
+                            std::string_view suffix = "grad");
 };
 
 // Output `output` may be written over input `input` if nothing reads that input later. `always`: the
@@ -72,10 +72,12 @@ struct InPlace {
 
 struct OpDef {
   std::vector<ValueType> (*infer)(const InferCall&) = nullptr;
+  PlacementRule placement = {};
   void (*grad)(GradContext&) = nullptr;  // null: not differentiable; building a backward pass names the op
   Cost (*cost)(const Graph&, const Node&) = nullptr;  // null: only moves its operands
   std::vector<InPlace> in_place = {};
-  bool loss = false;      // ends the forward pass: its gradient rule starts from 1, not from an output gradient
+  bool in_place_all = false;  // every output is written over its input, always: collectives on buckets
+  bool loss = false;  // ends the forward pass: its gradient rule starts from 1, not from an output gradient
   bool constant = false;  // needs no input and never changes: runs once, in the init program
   // Fused ops: the same values from plain ops, the reference in tests. Returns the node's outputs
   // (kNoValue for those only a gradient uses).
@@ -89,5 +91,8 @@ std::vector<ValueId> emit(Graph& graph, Op op, Phase phase, std::string name, At
                           std::vector<ValueId> inputs);
 
 Cost node_cost(const Graph& graph, const Node& node);
+
+// The pairs that apply to this node.
+std::vector<InPlace> in_place_pairs(const Node& node);
 
 }  // namespace tessera

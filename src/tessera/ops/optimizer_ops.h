@@ -1,8 +1,9 @@
-// The ops of the update program: sum_squares and clip_factor for clipping by the global norm, and
-// adamw, which updates a parameter, its moments and (under bf16) its fp32 master copy in one pass and
-// clears the gradient accumulator for the next step.
+// The ops of the update program: sum_squares, sum_scalars and clip_factor for clipping by the global
+// norm, and adamw, which updates a parameter, its moments and (under bf16) its fp32 master copy in one pass
+// and clears the gradient accumulator for the next step.
 #pragma once
 
+#include "tessera/ops/cut_range.h"
 #include "tessera/ops/op_def.h"
 
 namespace tessera {
@@ -12,23 +13,42 @@ struct ClipFactorAttrs {
   void describe(AttrWriter& write) const { write("max_norm", max_norm); }
 };
 
+// Every element of the whole tensor counts once: a rank sums its own range, and of the pieces that
+// several ranks hold only those it is the first to hold.
+struct SumSquaresAttrs {
+  FlatRange range = {};
+  Placement copies = {};  // a shard with copies, or replicated: all elements count
+  Axis copies_axis = Axis::tp;
+  int copies_ranks = 1;
+  Shape whole = {};
+  void describe(AttrWriter& write) const {
+    range.describe(write);
+    if (copies.is_shard()) write("copies", copies.text());
+  }
+};
+
 struct AdamWAttrs {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
+  FlatRange range = {};  // parameter and gradient whole, of which this range is valid; the state is the range
   void describe(AttrWriter& write) const {
     write("beta1", beta1);
     write("beta2", beta2);
     write("eps", eps);
     write("weight_decay", weight_decay);
+    range.describe(write);
   }
 };
 
 // x -> [] sum of its squares, added up in double
 ValueId sum_squares(Graph& graph, std::string name, ValueId x);
 
+// [] ... -> [], added up in double in their order
+ValueId sum_scalars(Graph& graph, std::string name, std::vector<ValueId> scalars);
+
 struct ClipValues {
   ValueId norm, factor;  // both []
 };
-ClipValues clip_factor(Graph& graph, std::string name, std::vector<ValueId> sums_of_squares, double max_norm);
+ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm);
 
 struct AdamWInputs {
   ValueId param, grad, moment1, moment2;

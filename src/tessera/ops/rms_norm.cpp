@@ -18,8 +18,8 @@ std::vector<ValueType> infer_rms_norm(const InferCall& call) {
 void grad_rms_norm(GradContext& context) {
   const Node node = context.node();
   const ValueId acc = context.accumulator(1);
-  const auto grads = context.emit(Op::rms_norm_grad, {},
-                                  {context.output_grad(0), node.inputs[0], node.inputs[1], node.outputs[1], acc});
+  const auto grads = context.emit(
+      Op::rms_norm_grad, {}, {context.output_grad(0), node.inputs[0], node.inputs[1], node.outputs[1], acc});
   if (context.needs_grad(0)) context.set_input_grad(0, grads[0]);
   context.set_accumulator(1, grads[1]);
 }
@@ -39,14 +39,26 @@ std::vector<ValueType> infer_rms_norm_grad(const InferCall& call) {
   return {call.inputs[0], call.inputs[4]};
 }
 
-Cost cost_rms_norm(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 4); }
-Cost cost_rms_norm_grad(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 10); }
+Cost cost_rms_norm(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 4);
+}
+Cost cost_rms_norm_grad(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 10);
+}
 
 }  // namespace
 
-OpDef rms_norm_def() { return {.infer = infer_rms_norm, .grad = grad_rms_norm, .cost = cost_rms_norm}; }
+OpDef rms_norm_def() {
+  return {.infer = infer_rms_norm,
+          .placement = {.operands = "x:...d w:d -> y:...d r:...", .cuts = "."},
+          .grad = grad_rms_norm,
+          .cost = cost_rms_norm};
+}
 OpDef rms_norm_grad_def() {
-  return {.infer = infer_rms_norm_grad, .cost = cost_rms_norm_grad, .in_place = {{0, 0}, {4, 1, true}}};
+  return {.infer = infer_rms_norm_grad,
+          .placement = {.operands = "dy:...d x:...d w:d r:... acc^:d -> dx:...d sum^:d", .cuts = "."},
+          .cost = cost_rms_norm_grad,
+          .in_place = {{0, 0}, {4, 1, true}}};
 }
 
 ValueId rms_norm(Graph& graph, std::string name, ValueId x, ValueId weight, double eps) {

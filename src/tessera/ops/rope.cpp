@@ -20,12 +20,14 @@ std::vector<ValueType> infer_rope(const InferCall& call) {
   call.check_floating(0);
   const auto& attrs = call.attrs.as<RopeAttrs>();
   const Shape &qkv = call.shape(0), &table = call.shape(1);
-  call.check(attrs.heads.valid(), "{} query heads cannot share {} key heads", attrs.heads.heads, attrs.heads.kv_heads);
-  call.check(qkv.rank() == 3 && qkv[2] == attrs.heads.qkv_columns(), "input has shape {}, expected [B, T, {}]",
-             qkv.text(), attrs.heads.qkv_columns());
+  call.check(attrs.heads.valid(), "{} query heads cannot share {} key heads", attrs.heads.heads,
+             attrs.heads.kv_heads);
+  call.check(qkv.rank() == 3 && qkv[2] == attrs.heads.qkv_columns(),
+             "input has shape {}, expected [B, T, {}]", qkv.text(), attrs.heads.qkv_columns());
   call.check_dtype(1, accumulate_dtype(call.dtype(0)));
   call.check(table.rank() == 3 && table[0] == qkv[1] && 2 * table[1] <= attrs.heads.head_dim && table[2] == 2,
-             "table has shape {}, expected [{}, at most {}, 2]", table.text(), qkv[1], attrs.heads.head_dim / 2);
+             "table has shape {}, expected [{}, at most {}, 2]", table.text(), qkv[1],
+             attrs.heads.head_dim / 2);
   return {call.inputs[0]};
 }
 
@@ -36,12 +38,37 @@ void grad_rope(GradContext& context) {
   context.set_input_grad(0, context.emit(Op::rope, attrs, {context.output_grad(0), table})[0]);
 }
 
-Cost cost_rope(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 3); }
+Cost cost_rope(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 3);
+}
+
+std::vector<Block> rope_blocks(const PlacementCall& call, char letter, std::size_t operand) {
+  if (letter != 'h' || operand == 1 || call.axis != Axis::tp) return {};
+  return qkv_blocks(call.node.attrs.as<RopeAttrs>().heads, call);
+}
+
+Attrs local_rope(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
+  if (strategy.letter != 'h') return attrs;
+  auto local = attrs.as<RopeAttrs>();
+  local.heads = local_heads(local.heads, call);
+  return local;
+}
 
 }  // namespace
 
-OpDef rope_table_def() { return {.infer = infer_rope_table, .constant = true}; }
-OpDef rope_def() { return {.infer = infer_rope, .grad = grad_rope, .cost = cost_rope, .in_place = {{0, 0}}}; }
+OpDef rope_table_def() {
+  return {.infer = infer_rope_table, .constant = true};
+}
+OpDef rope_def() {
+  return {.infer = infer_rope,
+          .placement = {.operands = "qkv:bth table:prc -> y:bth",
+                        .cuts = "bh",
+                        .blocks = rope_blocks,
+                        .local_attrs = local_rope},
+          .grad = grad_rope,
+          .cost = cost_rope,
+          .in_place = {{0, 0}}};
+}
 
 ValueId rope_table(Graph& graph, std::string name, const RopeTableAttrs& attrs) {
   return emit(graph, Op::rope_table, Phase::init, std::move(name), attrs, {})[0];

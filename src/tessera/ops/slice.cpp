@@ -27,8 +27,8 @@ std::vector<ValueType> infer_pad(const InferCall& call) {
   call.check_floating(0);
   call.check_rank_at_least(0, 1);
   const auto& attrs = call.attrs.as<PadAttrs>();
-  call.check(attrs.begin >= 0 && attrs.begin + call.shape(0)[-1] <= attrs.total, "{} does not fit in {} columns at {}",
-             call.shape(0).text(), attrs.total, attrs.begin);
+  call.check(attrs.begin >= 0 && attrs.begin + call.shape(0)[-1] <= attrs.total,
+             "{} does not fit in {} columns at {}", call.shape(0).text(), attrs.total, attrs.begin);
   ValueType out = call.inputs[0];
   out.shape.set(-1, attrs.total);
   return {out};
@@ -37,7 +37,8 @@ std::vector<ValueType> infer_pad(const InferCall& call) {
 void grad_pad(GradContext& context) {
   const auto& attrs = context.node().attrs.as<PadAttrs>();
   const std::int64_t size = context.graph().type(context.node().inputs[0]).shape[-1];
-  context.set_input_grad(0, context.emit(Op::slice, SliceAttrs{attrs.begin, size}, {context.output_grad(0)})[0]);
+  context.set_input_grad(0,
+                         context.emit(Op::slice, SliceAttrs{attrs.begin, size}, {context.output_grad(0)})[0]);
 }
 
 std::vector<ValueType> infer_concat(const InferCall& call) {
@@ -49,8 +50,8 @@ std::vector<ValueType> infer_concat(const InferCall& call) {
     ValueType piece = call.inputs[i];
     columns += piece.shape[-1];
     piece.shape.set(-1, call.shape(0)[-1]);
-    call.check(piece == call.inputs[0], "input {} is {}, which does not fit beside {}", i, call.inputs[i].text(),
-               call.inputs[0].text());
+    call.check(piece == call.inputs[0], "input {} is {}, which does not fit beside {}", i,
+               call.inputs[i].text(), call.inputs[0].text());
   }
   ValueType out = call.inputs[0];
   out.shape.set(-1, columns);
@@ -73,9 +74,17 @@ void grad_concat(GradContext& context) {
 
 }  // namespace
 
-OpDef slice_def() { return {.infer = infer_slice, .grad = grad_slice}; }
-OpDef pad_def() { return {.infer = infer_pad, .grad = grad_pad}; }
-OpDef concat_def() { return {.infer = infer_concat, .grad = grad_concat}; }
+OpDef slice_def() {
+  return {
+      .infer = infer_slice, .placement = {.operands = "x:...c -> y:...d", .cuts = "."}, .grad = grad_slice};
+}
+OpDef pad_def() {
+  return {.infer = infer_pad, .placement = {.operands = "x:...c -> y:...d", .cuts = "."}, .grad = grad_pad};
+}
+OpDef concat_def() {
+  return {
+      .infer = infer_concat, .placement = {.operands = "x:...c -> y:...d", .cuts = "."}, .grad = grad_concat};
+}
 
 ValueId slice(Graph& graph, std::string name, ValueId x, std::int64_t begin, std::int64_t size) {
   return emit(graph, Op::slice, Phase::forward, std::move(name), SliceAttrs{begin, size}, {x})[0];

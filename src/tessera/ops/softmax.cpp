@@ -33,15 +33,28 @@ std::vector<ValueType> infer_causal_mask(const InferCall& call) {
   return {type};
 }
 
-Cost cost_softmax(const Graph& graph, const Node& node) { return elementwise_cost(graph, node, 4); }
+Cost cost_softmax(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 4);
+}
 
 }  // namespace
 
 OpDef softmax_def() {
-  return {.infer = infer_softmax, .grad = grad_softmax, .cost = cost_softmax, .in_place = {{0, 0}}};
+  return {.infer = infer_softmax,
+          .placement = {.operands = "x:...d -> y:...d", .cuts = "."},
+          .grad = grad_softmax,
+          .cost = cost_softmax,
+          .in_place = {{0, 0}}};
 }
-OpDef softmax_grad_def() { return {.infer = infer_softmax_grad, .cost = cost_softmax, .in_place = {{0, 0}}}; }
-OpDef causal_mask_def() { return {.infer = infer_causal_mask, .constant = true}; }
+OpDef softmax_grad_def() {
+  return {.infer = infer_softmax_grad,
+          .placement = {.operands = "dy:...d y:...d -> dx:...d", .cuts = "."},
+          .cost = cost_softmax,
+          .in_place = {{0, 0}}};
+}
+OpDef causal_mask_def() {
+  return {.infer = infer_causal_mask, .constant = true};
+}
 
 ValueId softmax(Graph& graph, std::string name, ValueId x) {
   return emit(graph, Op::softmax, Phase::forward, std::move(name), {}, {x})[0];

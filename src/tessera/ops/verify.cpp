@@ -8,7 +8,9 @@
 namespace tessera {
 namespace {
 
-bool exists(const Graph& graph, ValueId v) { return v >= 0 && v < graph.num_values(); }
+bool exists(const Graph& graph, ValueId v) {
+  return v >= 0 && v < graph.num_values();
+}
 
 void verify_inputs(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
@@ -17,9 +19,11 @@ void verify_inputs(const Graph& graph, NodeId id) {
     const Value& value = graph.value(input);
     if (value.producer == kNoNode) continue;
     const Node& producer = graph.node(value.producer);
-    TS_CHECK(value.producer < id, "node {} reads {} before node {} writes it", node.name, value.name, producer.name);
-    TS_CHECK(producer.phase <= node.phase, "node {} of the {} program reads {}, which the later {} program writes",
-             node.name, phase_name(node.phase), value.name, phase_name(producer.phase));
+    TS_CHECK(value.producer < id, "node {} reads {} before node {} writes it", node.name, value.name,
+             producer.name);
+    TS_CHECK(producer.phase <= node.phase,
+             "node {} of the {} program reads {}, which the later {} program writes", node.name,
+             phase_name(node.phase), value.name, phase_name(producer.phase));
   }
 }
 
@@ -41,8 +45,8 @@ void verify_state_updates(const Graph& graph) {
   std::vector<ValueId> place(static_cast<std::size_t>(graph.num_values()));
   std::iota(place.begin(), place.end(), ValueId{0});
   for (const Node& node : graph.nodes()) {
-    for (const InPlace& pair : op_def(node.op).in_place) {
-      if (!pair.always || pair.input >= node.inputs.size()) continue;
+    for (const InPlace& pair : in_place_pairs(node)) {
+      if (!pair.always) continue;
       place[static_cast<std::size_t>(node.outputs[pair.output])] =
           place[static_cast<std::size_t>(node.inputs[pair.input])];
     }
@@ -70,15 +74,14 @@ void verify(const Graph& graph) {
     for (ValueId input : node.inputs) {
       const NodeId writer = overwritten_by[static_cast<std::size_t>(input)];
       // A later program that reads a state input means what the earlier program left there.
-      const bool next_content = writer != kNoNode && graph.value(input).producer == kNoNode &&
-                                graph.node(writer).phase < node.phase;
-      TS_CHECK(writer == kNoNode || next_content, "node {} reads {} after node {} has overwritten it", node.name,
-               graph.value(input).name, graph.node(writer).name);
+      const bool later_program = writer != kNoNode && (graph.node(writer).phase < node.phase ||
+                                                       graph.node(writer).chunk != node.chunk);
+      const bool next_content = later_program && graph.value(input).producer == kNoNode;
+      TS_CHECK(writer == kNoNode || next_content, "node {} reads {} after node {} has overwritten it",
+               node.name, graph.value(input).name, graph.node(writer).name);
     }
-    for (const InPlace& pair : op_def(node.op).in_place) {
-      if (pair.always && pair.input < node.inputs.size()) {
-        overwritten_by[static_cast<std::size_t>(node.inputs[pair.input])] = id;
-      }
+    for (const InPlace& pair : in_place_pairs(node)) {
+      if (pair.always) overwritten_by[static_cast<std::size_t>(node.inputs[pair.input])] = id;
     }
   }
   for (const Output& output : graph.outputs()) {

@@ -14,7 +14,8 @@ void append_adamw(Graph& graph, std::span<const ParameterGradient> parameters, c
   for (const ParameterGradient& p : parameters) {
     squares.push_back(sum_squares(graph, graph.value(p.accumulator).name + ".squares", p.accumulator));
   }
-  const ClipValues clip = clip_factor(graph, "clip", squares, options.clip_norm);
+  const ClipValues clip =
+      clip_factor(graph, "clip", sum_scalars(graph, "squares", squares), options.clip_norm);
   graph.mark_output(std::string(kGradNormOutput), clip.norm);
 
   for (const ParameterGradient& p : parameters) {

@@ -1,7 +1,8 @@
+#include "tessera/graph/dump.h"
+
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "tessera/graph/dump.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera {
@@ -9,11 +10,16 @@ namespace {
 
 std::string_view region_name(Region region) {
   switch (region) {
-    case Region::none: return "none";
-    case Region::persistent: return "persistent";
-    case Region::kept: return "kept";
-    case Region::temporary: return "temporary";
-    case Region::external: return "external";
+    case Region::none:
+      return "none";
+    case Region::persistent:
+      return "persistent";
+    case Region::kept:
+      return "kept";
+    case Region::temporary:
+      return "temporary";
+    case Region::external:
+      return "external";
   }
   return "?";
 }
@@ -21,12 +27,15 @@ std::string_view region_name(Region region) {
 }  // namespace
 
 std::string dump_text(const Graph& graph, const Plan& plan) {
-  std::string text = fmt::format("arena {} bytes: persistent {}, kept {} x {} slots, temporary {}\n", plan.arena_bytes(),
-                                 plan.persistent_bytes, plan.kept_bytes, plan.num_slots, plan.temporary_bytes);
-  for (int p = 0; p < kNumPhases; ++p) {
-    const auto phase = static_cast<Phase>(p);
-    text += fmt::format("program {}: {} steps\n", phase_name(phase), plan.program(phase).size());
-    for (const Step& step : plan.program(phase)) {
+  std::string text = fmt::format("arena {} bytes: persistent {}, kept {}, temporary {}\n", plan.arena_bytes(),
+                                 plan.persistent_bytes, plan.kept_bytes(), plan.temporary_bytes);
+  for (int i = 0; i < kNumPhases * plan.num_chunks(); ++i) {
+    const auto phase = static_cast<Phase>(i % kNumPhases);
+    const int chunk = i / kNumPhases;
+    const Chunk& slots = plan.chunks[static_cast<std::size_t>(chunk)];
+    text += fmt::format("program {} of chunk {}: {} steps, {} slots of {} bytes\n", phase_name(phase), chunk,
+                        plan.program(phase, chunk).size(), slots.num_slots, slots.kept_bytes);
+    for (const Step& step : plan.program(phase, chunk)) {
       const Node& node = graph.node(step.node);
       text += fmt::format("  {:<26} {}", op_name(node.op), node.name);
       for (ValueId output : node.outputs) {

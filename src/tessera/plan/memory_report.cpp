@@ -18,17 +18,23 @@ MemoryReport report_memory(const Graph& graph, const Plan& plan) {
         report.weights += bytes;
         report.num_parameters += value.type.shape.num_elems();
         break;
-      case Role::gradient: report.gradients += bytes; break;
-      case Role::optimizer_state: report.optimizer_state += bytes; break;
-      default: break;
+      case Role::gradient:
+        report.gradients += bytes;
+        break;
+      case Role::optimizer_state:
+        report.optimizer_state += bytes;
+        break;
+      default:
+        break;
     }
   }
   report.constants = plan.persistent_bytes - report.weights - report.gradients - report.optimizer_state;
-  report.activations_kept = plan.num_slots * plan.kept_bytes;
+  report.activations_kept = plan.kept_bytes();
   std::int64_t* const flops[kNumPhases] = {nullptr, &report.forward_flops, &report.backward_flops,
                                            &report.update_flops};
-  for (int p = 0; p < kNumPhases; ++p) {
-    for (const Step& step : plan.programs[static_cast<std::size_t>(p)]) {
+  for (int i = 0; i < kNumPhases * plan.num_chunks(); ++i) {
+    const int p = i % kNumPhases;
+    for (const Step& step : plan.program(static_cast<Phase>(p), i / kNumPhases)) {
       const Node& node = graph.node(step.node);
       if (flops[p]) *flops[p] += node_cost(graph, node).flops;
       const bool is_loss = node.op == Op::linear_cross_entropy || node.op == Op::linear_cross_entropy_grad;
@@ -48,9 +54,9 @@ std::vector<BigTensor> biggest_tensors(const Graph& graph, const Plan& plan, std
     if (region == Region::none) continue;
     // In-place successors of state share its bytes: list the state once.
     if (value.producer != kNoNode && region == Region::persistent) continue;
-    const std::string_view place = value.role != Role::computed  ? role_name(value.role)
-                                   : region == Region::kept      ? std::string_view("kept")
-                                                                 : std::string_view("temporary");
+    const std::string_view place = value.role != Role::computed ? role_name(value.role)
+                                   : region == Region::kept     ? std::string_view("kept")
+                                                                : std::string_view("temporary");
     tensors.push_back({value.name, value.type, std::string(place)});
   }
   std::stable_sort(tensors.begin(), tensors.end(), [](const BigTensor& a, const BigTensor& b) {

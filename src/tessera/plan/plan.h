@@ -2,8 +2,9 @@
 // lies. Made by compile(); run by the Executor; printed by `tessera plan`.
 //
 // Memory is three regions of one arena:
-//   persistent  parameters, accumulators, optimizer state, constants, scalars, outputs that nothing else keeps
-//   kept        what backward needs of forward, once per slot (a slot holds one micro-batch in flight)
+//   persistent  parameters, accumulators, optimizer state, constants, scalars, outputs that nothing else
+//   keeps kept        what backward needs of forward, once per slot (a slot holds one micro-batch in flight);
+//               every chunk (a pipeline stage of this rank) has slots of its own
 //   temporary   everything else; all programs share it, as only one runs at a time
 #pragma once
 
@@ -28,6 +29,7 @@ enum class Region : std::uint8_t {
 struct Location {
   Region region = Region::none;
   std::int64_t offset = 0;
+  std::int32_t chunk = 0;  // of a kept value
 };
 
 struct Step {
@@ -36,25 +38,36 @@ struct Step {
   std::int64_t workspace_bytes = 0;
 };
 
-struct Plan {
+// The programs and slots of one pipeline stage. The init and update programs belong to chunk 0.
+struct Chunk {
   std::array<std::vector<Step>, kNumPhases> programs;
+  std::int64_t kept_bytes = 0;  // of one slot
+  int num_slots = 1;
+};
+
+struct Plan {
+  std::vector<Chunk> chunks;
   std::vector<Location> locations;  // by value
   std::int64_t persistent_bytes = 0;
-  std::int64_t kept_bytes = 0;  // of one slot
   std::int64_t temporary_bytes = 0;
-  int num_slots = 1;
 
-  const std::vector<Step>& program(Phase phase) const { return programs[static_cast<std::size_t>(phase)]; }
-  std::int64_t arena_bytes() const { return persistent_bytes + num_slots * kept_bytes + temporary_bytes; }
+  const std::vector<Step>& program(Phase phase, int chunk = 0) const {
+    return chunks[static_cast<std::size_t>(chunk)].programs[static_cast<std::size_t>(phase)];
+  }
+  int num_chunks() const { return static_cast<int>(chunks.size()); }
+  // Of all slots of the chunks before `chunk`; without one, of all.
+  std::int64_t kept_bytes_before(std::int32_t chunk) const;
+  std::int64_t kept_bytes() const { return kept_bytes_before(static_cast<std::int32_t>(chunks.size())); }
+  std::int64_t arena_bytes() const { return persistent_bytes + kept_bytes() + temporary_bytes; }
 };
 
 // Scratch a node needs on the device the plan is for.
 using WorkspaceFunction = std::function<std::int64_t(const Graph&, const Node&)>;
 
 struct PlanOptions {
-  int num_slots = 1;
+  std::vector<int> num_slots = {1};  // of each chunk
   bool external_parameters = false;  // evaluation reads the weights where training keeps them
-  bool reuse_memory = true;  // off: every value has bytes of its own, to find who overwrites what
+  bool reuse_memory = true;          // off: every value has bytes of its own, to find who overwrites what
 };
 
 Plan compile(const Graph& graph, const WorkspaceFunction& workspace_bytes, const PlanOptions& options = {});

@@ -12,27 +12,50 @@ namespace {
 struct Use {
   Phase written = Phase::init;
   Phase last_phase = Phase::init;  // the last program that reads it
+  std::int32_t chunk = 0;          // whose programs these are; inputs that several read are persistent
   std::int32_t first = 0;          // step that writes it
   std::int32_t last = 0;           // last step that reads it, in last_phase
   bool live = false;
 };
 
+// f(program, its steps) in the order in which they run for one micro-batch.
+template <class F>
+void for_each_program(const Plan& plan, F&& f) {
+  for (int p = 0; p < kNumPhases; ++p) {
+    for (std::int32_t chunk = 0; chunk < plan.num_chunks(); ++chunk) {
+      f(ProgramId{static_cast<Phase>(p), chunk}, plan.program(static_cast<Phase>(p), chunk));
+    }
+  }
+}
+
 std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
   std::vector<Use> uses(static_cast<std::size_t>(graph.num_values()));
-  for (int p = 0; p < kNumPhases; ++p) {
-    const auto phase = static_cast<Phase>(p);
-    const std::vector<Step>& steps = programs.program(phase);
+  std::vector<bool> use_begun(uses.size(), false);
+  for_each_program(programs, [&](ProgramId program, const std::vector<Step>& steps) {
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const Node& node = graph.node(steps[s].node);
       const auto step = static_cast<std::int32_t>(s);
       for (ValueId v : node.inputs) {
         Use& use = uses[static_cast<std::size_t>(v)];
         use.live = true;
-        use.last_phase = phase;
+        use.last_phase = program.phase;
         use.last = step;
+        if (graph.value(v).producer != kNoNode) continue;
+        use.chunk = program.chunk;
+        if (graph.value(v).role == Role::message && !use_begun[static_cast<std::size_t>(v)])
+          use.written = program.phase;
+        use_begun[static_cast<std::size_t>(v)] = true;
       }
-      for (ValueId v : node.outputs) uses[static_cast<std::size_t>(v)] = {phase, phase, step, step, true};
+      for (ValueId v : node.outputs) {
+        uses[static_cast<std::size_t>(v)] = {program.phase, program.phase, program.chunk, step, step, true};
+      }
     }
+  });
+  // A message is sent when its program has ended.
+  for (ValueId v : graph.messages()) {
+    Use& use = uses[static_cast<std::size_t>(v)];
+    if (use.last_phase == use.written)
+      use.last = static_cast<std::int32_t>(programs.program(use.written, use.chunk).size());
   }
   return uses;
 }
@@ -40,6 +63,9 @@ std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
 Region region_of(const Graph& graph, ValueId id, const Use& use) {
   const Value& value = graph.value(id);
   if (value.role == Role::batch) return Region::kept;
+  // Received for one program: it may lie among that program's temporaries. Otherwise it stays in its slot.
+  if (value.role == Role::message)
+    return use.live && use.written == use.last_phase ? Region::temporary : Region::kept;
   if (value.role != Role::computed || use.written == Phase::init) return Region::persistent;
   if (use.last_phase == use.written) return Region::temporary;
   return use.written == Phase::forward && use.last_phase == Phase::backward ? Region::kept
@@ -60,22 +86,19 @@ class StorageAssigner {
       // Inputs exist whether or not a program reads them: a checkpoint may.
       if (graph_.value(id).producer == kNoNode) add_storage(id);
     }
-    for (int p = 0; p < kNumPhases; ++p) {
-      const auto phase = static_cast<Phase>(p);
-      const std::vector<Step>& steps = programs_.program(phase);
+    for_each_program(programs_, [&](ProgramId program, const std::vector<Step>& steps) {
       for (std::size_t s = 0; s < steps.size(); ++s) {
         const Node& node = graph_.node(steps[s].node);
-        for (const InPlace& pair : op_def(node.op).in_place) {
-          if (pair.input >= node.inputs.size()) continue;
+        for (const InPlace& pair : in_place_pairs(node)) {
           const ValueId input = node.inputs[pair.input], output = node.outputs[pair.output];
-          if (pair.always || may_overwrite(input, output, phase, static_cast<std::int32_t>(s)))
+          if (pair.always || may_overwrite(input, output, program, static_cast<std::int32_t>(s)))
             share(input, output);
         }
         for (ValueId output : node.outputs) {
           if (map_.of_value[index(output)] < 0) add_storage(output);
         }
       }
-    }
+    });
     return std::move(map_);
   }
 
@@ -96,15 +119,16 @@ class StorageAssigner {
   void add_storage(ValueId id) {
     const Use& use = uses_[index(id)];
     map_.of_value[index(id)] = static_cast<std::int32_t>(map_.storages.size());
-    map_.storages.push_back({home_of(id), graph_.type(id).num_bytes(), use.written, use.first, use.last});
+    map_.storages.push_back(
+        {home_of(id), graph_.type(id).num_bytes(), {use.written, use.chunk}, use.first, use.last});
   }
 
   // The optional case: the input must be a temporary that dies here, so that nobody misses it.
-  bool may_overwrite(ValueId input, ValueId output, Phase phase, std::int32_t step) {
+  bool may_overwrite(ValueId input, ValueId output, ProgramId program, std::int32_t step) {
     const Storage& storage = storage_of(input);
     const Use& use = uses_[index(input)];
-    return options_.reuse_memory && storage.region == Region::temporary && storage.phase == phase &&
-           use.last_phase == phase && use.last == step && storage.last <= step &&
+    return options_.reuse_memory && storage.region == Region::temporary && storage.program == program &&
+           use.last_phase == program.phase && use.last == step && storage.last <= step &&
            storage.bytes == graph_.type(output).num_bytes() && home_of(output) != Region::persistent;
   }
 

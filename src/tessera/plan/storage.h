@@ -9,11 +9,17 @@
 
 namespace tessera {
 
+struct ProgramId {
+  Phase phase = Phase::init;
+  std::int32_t chunk = 0;
+  bool operator==(const ProgramId&) const = default;
+};
+
 struct Storage {
   Region region = Region::none;
   std::int64_t bytes = 0;
-  Phase phase = Phase::init;  // of a temporary: the program it lives in
-  std::int32_t first = 0;     // its life, in steps of that program
+  ProgramId program;       // of a temporary: the one it lives in; of a kept value: the chunk counts
+  std::int32_t first = 0;  // its life, in steps of that program
   std::int32_t last = 0;
 };
 

@@ -10,6 +10,7 @@
 
 #include "tessera/base/tensor_view.h"
 #include "tessera/graph/graph.h"
+#include "tessera/runtime/rank_groups.h"
 
 namespace tessera {
 
@@ -18,7 +19,8 @@ struct KernelCall {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
   const Attrs* attrs = nullptr;
-  std::span<std::byte> workspace;  // as many bytes as Device::workspace_bytes asked for
+  std::span<std::byte> workspace;     // as many bytes as Device::workspace_bytes asked for
+  const RankGroups* ranks = nullptr;  // null: a run on one rank
 };
 
 // Memory owned by a device; freed with the object.

@@ -4,18 +4,21 @@
 
 namespace tessera {
 
-Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of)
+Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of,
+                   const RankGroups* ranks)
     : graph_(std::move(graph)),
       plan_(std::move(plan)),
       device_(device),
       weights_of_(weights_of),
-      arena_(device.allocate(plan_.arena_bytes())) {
-  for (int p = 0; p < kNumPhases; ++p) {
-    auto& slots = calls_[static_cast<std::size_t>(p)];
-    slots.resize(static_cast<std::size_t>(plan_.num_slots));
-    for (int slot = 0; slot < plan_.num_slots; ++slot) {
-      for (const Step& step : plan_.programs[static_cast<std::size_t>(p)]) {
-        slots[static_cast<std::size_t>(slot)].push_back(bind(step, slot));
+      arena_(device.allocate(plan_.arena_bytes())),
+      ranks_(ranks) {
+  for (const Chunk& chunk : plan_.chunks) {
+    auto& programs = calls_.emplace_back();
+    for (std::size_t p = 0; p < programs.size(); ++p) {
+      programs[p].resize(static_cast<std::size_t>(chunk.num_slots));
+      for (int slot = 0; slot < chunk.num_slots; ++slot) {
+        for (const Step& step : chunk.programs[p])
+          programs[p][static_cast<std::size_t>(slot)].push_back(bind(step, slot));
       }
     }
   }
@@ -25,12 +28,16 @@ Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weigh
 std::byte* Executor::address(const Location& location, int slot) const {
   std::byte* const base = arena_->data();
   switch (location.region) {
-    case Region::persistent: return base + location.offset;
-    case Region::kept: return base + plan_.persistent_bytes + slot * plan_.kept_bytes + location.offset;
+    case Region::persistent:
+      return base + location.offset;
+    case Region::kept:
+      return base + plan_.persistent_bytes + plan_.kept_bytes_before(location.chunk) +
+             slot * plan_.chunks[static_cast<std::size_t>(location.chunk)].kept_bytes + location.offset;
     case Region::temporary:
-      return base + plan_.persistent_bytes + plan_.num_slots * plan_.kept_bytes + location.offset;
+      return base + plan_.persistent_bytes + plan_.kept_bytes() + location.offset;
     case Region::external:
-    case Region::none: break;
+    case Region::none:
+      break;
   }
   TS_ASSERT(!"the value has a place");
   return nullptr;
@@ -48,11 +55,12 @@ Executor::BoundCall Executor::bind(const Step& step, int slot) const {
   return call;
 }
 
-void Executor::run(Phase phase, int slot, OpTimes* times) {
+void Executor::run(Phase phase, int slot, OpTimes* times, int chunk) {
   using Clock = std::chrono::steady_clock;
-  for (const BoundCall& call : calls_[static_cast<std::size_t>(phase)][static_cast<std::size_t>(slot)]) {
+  const auto& programs = calls_[static_cast<std::size_t>(chunk)];
+  for (const BoundCall& call : programs[static_cast<std::size_t>(phase)][static_cast<std::size_t>(slot)]) {
     const auto start = times ? Clock::now() : Clock::time_point{};
-    device_.run(call.op, {call.inputs, call.outputs, call.attrs, call.workspace});
+    device_.run(call.op, {call.inputs, call.outputs, call.attrs, call.workspace, ranks_});
     if (times) {
       times->seconds[static_cast<std::size_t>(call.op)] +=
           std::chrono::duration<double>(Clock::now() - start).count();
@@ -88,9 +96,10 @@ float Executor::read_scalar(std::string_view output_name, int slot) const {
   TS_ASSERT(from.num_elems() == 1);
   double wide = 0;
   float narrow = 0;
-  std::byte* const to = from.dtype == DType::f64 ? reinterpret_cast<std::byte*>(&wide)
-                                                 : reinterpret_cast<std::byte*>(&narrow);
-  device_.download({to, static_cast<std::size_t>(from.num_bytes())}, static_cast<const std::byte*>(from.data));
+  std::byte* const to =
+      from.dtype == DType::f64 ? reinterpret_cast<std::byte*>(&wide) : reinterpret_cast<std::byte*>(&narrow);
+  device_.download({to, static_cast<std::size_t>(from.num_bytes())},
+                   static_cast<const std::byte*>(from.data));
   return from.dtype == DType::f64 ? static_cast<float>(wide) : narrow;
 }
 

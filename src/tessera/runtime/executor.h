@@ -20,11 +20,12 @@ class Executor {
  public:
   // Runs the init program. `device` must outlive the executor, and so must `weights_of`, whose
   // parameters a plan with external parameters reads.
-  Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of = nullptr);
+  Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of = nullptr,
+           const RankGroups* ranks = nullptr);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  void run(Phase phase, int slot = 0, OpTimes* times = nullptr);
+  void run(Phase phase, int slot = 0, OpTimes* times = nullptr, int chunk = 0);
 
   // Where a value lies; batch inputs and kept activations have a place per slot.
   TensorView view(ValueId value, int slot = 0) const;
@@ -33,7 +34,11 @@ class Executor {
 
   template <class T>
   void write(std::string_view input_name, std::span<const T> from, int slot = 0) {
-    const TensorView to = input(input_name, slot);
+    write(graph_.find_input(input_name), from, slot);
+  }
+  template <class T>
+  void write(ValueId value, std::span<const T> from, int slot = 0) {
+    const TensorView to = view(value, slot);
     TS_ASSERT(from.size() == to.as<T>().size());
     device_.upload(static_cast<std::byte*>(to.data), std::as_bytes(from));
   }
@@ -59,8 +64,9 @@ class Executor {
   Device& device_;
   const Executor* weights_of_;
   std::unique_ptr<DeviceMemory> arena_;
-  // [phase][slot]: the calls of a program
-  std::array<std::vector<std::vector<BoundCall>>, kNumPhases> calls_;
+  const RankGroups* ranks_;
+  // [chunk][phase][slot]: the calls of a program
+  std::vector<std::array<std::vector<std::vector<BoundCall>>, kNumPhases>> calls_;
 };
 
 }  // namespace tessera

@@ -32,7 +32,7 @@ struct TrainingGraphOptions {
   BatchShape shape;  // of one micro-batch
   DType dtype = DType::f32;
   AdamWOptions adamw;
-  Recompute recompute = Recompute::none;
+  Recompute recompute = {};
 };
 
 BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);

@@ -1,5 +1,5 @@
-// Evaluator: the loss of a model on batches, without training it. Reads the weights where a training
-// step keeps them, or holds its own.
+// Evaluator: the loss of a model on batches, without training it. Reads the weights where they are: in a
+// training step, on the ranks that it runs on, or in an executor of one rank.
 #pragma once
 
 #include <memory>
@@ -7,23 +7,25 @@
 
 #include "tessera/runtime/executor.h"
 #include "tessera/train/build_graph.h"
+#include "tessera/train/training_step.h"
 
 namespace tessera {
 
 class Evaluator {
  public:
-  // With `weights_of` null, the executor has weights of its own, to be loaded.
-  Evaluator(const Model& model, BatchShape shape, DType dtype, Device& device, const Executor* weights_of);
+  // On one rank, with another executor's weights.
+  Evaluator(const Model& model, BatchShape shape, DType dtype, Device& device, const Executor& weights_of);
+  // On the ranks of a training step. `shape` of one dp rank's batch.
+  Evaluator(const Model& model, BatchShape shape, DType dtype, Device& device, TrainingStep& training);
 
-  // Mean loss over the scored tokens of one batch [B, T].
+  // Mean loss over the scored tokens of one batch [B dp, T]; on several ranks collective.
   double loss(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets);
 
-  Executor& executor() { return *executor_; }
-  const std::vector<Parameter>& parameters() const { return parameters_; }
-
  private:
-  std::vector<Parameter> parameters_;
+  BatchShape shape_;
+  const RankGroups* ranks_ = nullptr;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<StageRunner> runner_;
 };
 
 }  // namespace tessera

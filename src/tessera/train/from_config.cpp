@@ -1,5 +1,6 @@
 #include "tessera/train/from_config.h"
 
+#include <charconv>
 #include <thread>
 
 #include "tessera/backend/cpu/cpu_device.h"
@@ -43,12 +44,33 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
   return c;
 }
 
+// The names of a config and the kinds they stand for are in the same order.
+static_assert(static_cast<int>(ScheduleName::interleaved) == static_cast<int>(ScheduleKind::interleaved));
+
+// "10,12" -> {10, 12}
+std::vector<int> parse_counts(std::string_view key, std::string_view text) {
+  std::vector<int> counts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    int count = 0;
+    const auto [last, error] = std::from_chars(text.data(), text.data() + end, count);
+    TS_CHECK(error == std::errc{} && last == text.data() + end,
+             "{}: found '{}', expected counts such as 10,12,12,10", key, text.substr(0, end));
+    counts.push_back(count);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return counts;
+}
+
 }  // namespace
 
 std::unique_ptr<Device> make_device(const RunConfig& config) {
   if (config.device == DeviceName::null) return make_null_device();
   const auto all = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  return make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : std::max<std::int64_t>(1, all)));
+  // Ranks of one process share its cores.
+  const std::int64_t ranks = config.parallel.tp * config.parallel.pp * config.parallel.dp;
+  const std::int64_t share = std::max<std::int64_t>(1, all / ranks);
+  return make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : share));
 }
 
 std::unique_ptr<Device> make_computing_device(const RunConfig& config) {
@@ -74,8 +96,22 @@ TrainingGraphOptions training_graph_options(const RunConfig& config) {
   options.dtype = weight_dtype(config.precision);
   const OptimizerKeys& o = config.optimizer;
   options.adamw = {o.beta1, o.beta2, o.eps, o.weight_decay, o.decay_1d, o.clip_norm};
-  options.recompute = config.recompute == RecomputeName::selective ? Recompute::selective : Recompute::none;
+  options.recompute = parse_recompute(config.recompute, "recompute");
   return options;
+}
+
+Layout layout_of(const RunConfig& config) {
+  const ParallelKeys& p = config.parallel;
+  Layout layout;
+  layout.mesh = {static_cast<int>(p.pp), static_cast<int>(p.dp), static_cast<int>(p.tp)};
+  layout.sequence = p.sequence;
+  layout.zero1 = p.zero1;
+  layout.bucket_bytes = p.bucket_mb << 20;
+  layout.schedule = static_cast<ScheduleKind>(config.pipeline.schedule);
+  layout.chunks = static_cast<int>(config.pipeline.chunks);
+  layout.layers_per_stage = parse_counts("pipeline.layers", config.pipeline.layers);
+  layout.num_micro_batches = static_cast<int>(config.train.global_batch / (config.train.micro_batch * p.dp));
+  return layout;
 }
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include "tessera/models/model.h"
 #include "tessera/runtime/device.h"
 #include "tessera/train/build_graph.h"
+#include "tessera/train/layout.h"
 #include "tessera/train/run_config.h"
 
 namespace tessera {
@@ -19,5 +20,6 @@ std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenize
 
 DType weight_dtype(PrecisionName precision);
 TrainingGraphOptions training_graph_options(const RunConfig& config);
+Layout layout_of(const RunConfig& config);
 
 }  // namespace tessera

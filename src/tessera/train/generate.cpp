@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tessera/base/philox.h"
+#include "tessera/train/layout.h"
 
 namespace tessera {
 
@@ -18,7 +19,9 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
     return la > lb || (la == lb && a < b);
   };
   const bool greedy = options.temperature <= 0;
-  const std::size_t wanted = greedy ? 1 : options.top_k > 0 ? static_cast<std::size_t>(options.top_k) : order.size();
+  const std::size_t wanted = greedy              ? 1
+                             : options.top_k > 0 ? static_cast<std::size_t>(options.top_k)
+                                                 : order.size();
   const std::size_t count = std::min(wanted, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(), likelier);
   if (greedy) return order[0];
@@ -41,14 +44,12 @@ Generator::Generator(const Model& model, DType dtype, Device& device, const Exec
 
 std::vector<float> Generator::next_logits(std::span<const std::int32_t> context) {
   const auto length = std::min<std::int64_t>(
-      model_.max_positions(), static_cast<std::int64_t>(std::bit_ceil(std::max<std::size_t>(16, context.size()))));
+      model_.max_positions(),
+      static_cast<std::int64_t>(std::bit_ceil(std::max<std::size_t>(16, context.size()))));
   std::unique_ptr<Executor>& executor = by_length_[length];
   if (!executor) {
     Graph graph = build_logits_graph(model_, {1, length}, dtype_).graph;
-    const PlanOptions options{.external_parameters = true};
-    Plan plan = compile(
-        graph, [&](const Graph& g, const Node& n) { return device_.workspace_bytes(g, n); }, options);
-    executor = std::make_unique<Executor>(std::move(graph), std::move(plan), device_, &weights_of_);
+    executor = make_executor(device_, std::move(graph), {.weights_of = &weights_of_});
   }
   // Causal: what stands behind the context cannot reach its last position.
   std::vector<std::int32_t> padded(static_cast<std::size_t>(length), 0);
@@ -67,8 +68,8 @@ std::vector<float> Generator::next_logits(std::span<const std::int32_t> context)
   return last;
 }
 
-void Generator::extend(std::vector<std::int32_t>& ids, std::int64_t num_tokens, const SamplingOptions& options,
-                       const std::function<bool(std::int32_t)>& on_token) {
+void Generator::extend(std::vector<std::int32_t>& ids, std::int64_t num_tokens,
+                       const SamplingOptions& options, const std::function<bool(std::int32_t)>& on_token) {
   TS_CHECK(!ids.empty(), "generation needs at least one token to start from");
   const auto positions = static_cast<std::size_t>(model_.max_positions());
   std::size_t begin = ids.size() > positions ? ids.size() - positions : 0;

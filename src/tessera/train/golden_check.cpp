@@ -111,8 +111,10 @@ void read_optimizer(const std::filesystem::path& path, OptimizerKeys& keys) {
 
 class Check {
  public:
-  Check(const std::filesystem::path& folder, const RunConfig& config, const GoldenBatches& batches)
+  Check(const std::filesystem::path& folder, const RunConfig& config, const GoldenBatches& batches,
+        Communicator* world)
       : config_(config),
+        world_(world),
         batches_(batches),
         bounds_(golden_bounds(config.precision)),
         reference_(folder / "reference.safetensors"),
@@ -122,9 +124,9 @@ class Check {
 
   std::vector<GoldenLine> run() {
     check_ids();
-    check_logits();
-    TrainingStep step(*model_, training_graph_options(config_), 0, *device_);
-    load_external_weights(step.executor(), *model_, weights_);
+    TrainingStep step(*model_, training_graph_options(config_), layout_of(config_), 0, *device_, world_);
+    load_external_weights(step.weights(), *model_, weights_);
+    check_logits(step);
     train(step);
     check_final_weights(step);
     return std::move(lines_);
@@ -143,19 +145,37 @@ class Check {
     }
   }
 
-  void check_logits() {
-    BuiltGraph built =
-        build_logits_graph(*model_, {batches_.batch, batches_.seq_len}, weight_dtype(config_.precision));
-    Plan plan = compile(built.graph, [&](const Graph& g, const Node& n) { return device_->workspace_bytes(g, n); });
-    Executor executor(std::move(built.graph), std::move(plan), *device_);
-    load_external_weights(executor, *model_, weights_);
-    executor.write<std::int32_t>(kIdsInput, batches_.step(batches_.ids, 0));
-    executor.run(Phase::forward);
-    const TensorView view = executor.output(kLogitsOutput);
-    std::vector<float> logits(static_cast<std::size_t>(view.num_elems()));
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      logits[i] = view.dtype == DType::bf16 ? static_cast<float>(view.as<Bf16>()[i]) : view.as<float>()[i];
-    }
+  // The logits of the whole batch, each dp rank with its rows of it, from the last stage.
+  void check_logits(TrainingStep& step) {
+    const Layout& layout = step.layout();
+    const Graph whole =
+        build_logits_graph(*model_, {batches_.batch, batches_.seq_len}, weight_dtype(config_.precision))
+            .graph;
+    const Coordinates at = step.ranks() ? step.ranks()->at() : Coordinates{};
+    RankGraph mine = rank_graph(whole, layout, step.stage_of_layer(), at.pp, &step.state());
+    const auto executor =
+        make_executor(*device_, std::move(mine.graph),
+                      {.num_slots = std::vector<int>(static_cast<std::size_t>(layout.chunks), 1),
+                       .weights_of = &step.executor(),
+                       .ranks = step.ranks()});
+    StageRunner runner(*executor, std::move(mine.messages),
+                       make_schedule(layout.schedule, layout.mesh.pp, layout.chunks, 1), step.ranks());
+    const auto ids = batches_.step(batches_.ids, 0);
+    const MicroBatch batch{
+        ids, ids, {batches_.batch / layout.mesh.dp, batches_.seq_len}, layout.mesh.dp, at.dp};
+    std::vector<float> logits(ids.size() * static_cast<std::size_t>(model_->vocab_size()), 0.0f);
+    runner.run_forward(
+        [&](const Instruction& i) { write_micro_batch(*executor, batch, i); },
+        [&](const Instruction&) {
+          const TensorView view = executor->output(kLogitsOutput);
+          const auto first = static_cast<std::size_t>(at.dp * view.num_elems());
+          for (std::size_t i = 0; at.tp == 0 && i < static_cast<std::size_t>(view.num_elems()); ++i) {
+            logits[first + i] =
+                view.dtype == DType::bf16 ? static_cast<float>(view.as<Bf16>()[i]) : view.as<float>()[i];
+          }
+        });
+    if (world_)
+      world_->all_reduce(logits.data(), static_cast<std::int64_t>(logits.size()), DType::f32, Reduction::sum);
     line("logits", compare(logits, read_reference(reference_, "logits", logits.size())).relative(),
          bounds_.logits);
   }
@@ -167,7 +187,8 @@ class Check {
     double worst_loss = 0, worst_norm = 0;
     for (std::int64_t s = 0; s < batches_.steps; ++s) {
       const auto at = static_cast<std::size_t>(s);
-      const double loss = step.accumulate_gradients(batches_.step(batches_.ids, s), batches_.step(batches_.targets, s), s);
+      const double loss =
+          step.accumulate_gradients(batches_.step(batches_.ids, s), batches_.step(batches_.targets, s), s);
       const double loss_error = std::abs(loss - losses[at]) / losses[at];
       if (s == 0) {
         line("loss of step 0", loss_error, bounds_.first_loss);
@@ -184,14 +205,18 @@ class Check {
 
   void check_gradients(TrainingStep& step, double whole_norm) {
     for (const ExternalTensor& tensor : model_->external_tensors()) {
-      const TensorView view = step.executor().input("grad." + tensor.parameter);
-      std::vector<float> found = external_piece(tensor, view.as<float>(), view.shape);
+      const std::string name = "grad." + tensor.parameter;
+      std::vector<float> found =
+          external_piece(tensor, step.weights().read(name), step.weights().shape(name));
       std::vector<float> wanted = read_reference(reference_, "grad." + tensor.name, found.size());
       const KeyBiasRows noise = key_bias_rows(tensor, config_.precision);
       if (noise.end > noise.begin) {
-        const auto first = static_cast<std::size_t>(noise.begin), count = static_cast<std::size_t>(noise.end) - first;
-        const Error2 e = compare(std::span(found).subspan(first, count), std::span(wanted).subspan(first, count));
-        line("grad " + tensor.name + " (keys, of the whole norm)", std::sqrt(e.difference) / whole_norm, bounds_.gradient);
+        const auto first = static_cast<std::size_t>(noise.begin),
+                   count = static_cast<std::size_t>(noise.end) - first;
+        const Error2 e =
+            compare(std::span(found).subspan(first, count), std::span(wanted).subspan(first, count));
+        line("grad " + tensor.name + " (keys, of the whole norm)", std::sqrt(e.difference) / whole_norm,
+             bounds_.gradient);
         std::fill_n(found.begin() + noise.begin, count, 0.0f);
         std::fill_n(wanted.begin() + noise.begin, count, 0.0f);
         if (count == found.size()) continue;
@@ -202,8 +227,9 @@ class Check {
 
   void check_final_weights(TrainingStep& step) {
     for (const ExternalTensor& tensor : model_->external_tensors()) {
-      const Shape shape = step.executor().input(tensor.parameter).shape;
-      std::vector<float> found = external_piece(tensor, read_parameter(step.executor(), tensor.parameter), shape);
+      const Shape shape = step.weights().shape(tensor.parameter);
+      std::vector<float> found =
+          external_piece(tensor, step.weights().read_parameter(tensor.parameter), shape);
       std::vector<float> wanted = read_reference(reference_, "final." + tensor.name, found.size());
       const KeyBiasRows noise = key_bias_rows(tensor, config_.precision);
       const auto count = static_cast<std::size_t>(noise.end - noise.begin);
@@ -215,6 +241,7 @@ class Check {
   }
 
   const RunConfig& config_;
+  Communicator* const world_;
   const GoldenBatches& batches_;
   GoldenBounds bounds_;
   SafetensorsReader reference_;
@@ -237,16 +264,23 @@ GoldenBounds golden_bounds(PrecisionName precision) {
           .final_weights = 6.4e-2};
 }
 
-std::vector<GoldenLine> run_golden_check(const std::filesystem::path& folder, RunConfig config) {
+std::vector<GoldenLine> run_golden_check(const std::filesystem::path& folder, RunConfig config,
+                                         Communicator* world) {
   TS_CHECK(config.device != DeviceName::null, "device=null computes nothing that could be checked");
   const GoldenBatches batches = read_batches(folder / "batches.safetensors");
   read_optimizer(folder / "training.json", config.optimizer);
   config.train.seq_len = batches.seq_len;
   config.train.global_batch = batches.batch;
-  if (config.train.micro_batch == 0) config.train.micro_batch = batches.batch;
-  TS_CHECK(batches.batch % config.train.micro_batch == 0, "train.micro_batch = {} does not divide the {} sequences of {}",
-           config.train.micro_batch, batches.batch, (folder / "batches.safetensors").string());
-  return Check(folder, config, batches).run();
+  const std::int64_t dp = config.parallel.dp;
+  TS_CHECK(batches.batch % dp == 0, "parallel.dp = {} does not divide the {} sequences of {}", dp,
+           batches.batch, (folder / "batches.safetensors").string());
+  // A pipeline without micro-batches would be none.
+  if (config.train.micro_batch == 0)
+    config.train.micro_batch = config.parallel.pp > 1 ? 1 : batches.batch / dp;
+  TS_CHECK(batches.batch / dp % config.train.micro_batch == 0,
+           "train.micro_batch = {} does not divide the {} sequences of {} over parallel.dp = {}",
+           config.train.micro_batch, batches.batch, (folder / "batches.safetensors").string(), dp);
+  return Check(folder, config, batches, world).run();
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/comm/communicator.h"
 #include "tessera/train/run_config.h"
 
 namespace tessera {
@@ -29,7 +30,10 @@ struct GoldenBounds {
 };
 GoldenBounds golden_bounds(PrecisionName precision);
 
-// `config` gives precision, device, threads, recompute, train.micro_batch; the folder gives the rest.
-std::vector<GoldenLine> run_golden_check(const std::filesystem::path& folder, RunConfig config);
+// `config` gives precision, device, threads, recompute, train.micro_batch and the layout; the folder gives
+// the rest. Every rank of the layout calls it with its communicator (null on one rank) and gets the same
+// lines.
+std::vector<GoldenLine> run_golden_check(const std::filesystem::path& folder, RunConfig config,
+                                         Communicator* world);
 
 }  // namespace tessera

@@ -95,6 +95,22 @@ void declare_schedule(ConfigSchema& s, ScheduleKeys& schedule) {
   s.number("schedule.min_lr", &schedule.min_lr, "learning rate at the end of the decay", kNotNegative);
 }
 
+void declare_parallel(ConfigSchema& s, ParallelKeys& parallel, PipelineKeys& pipeline) {
+  const IntegerRange ranks{.min = 1, .max = 1 << 20};
+  s.integer("parallel.tp", &parallel.tp, "ranks that share every layer", ranks);
+  s.integer("parallel.pp", &parallel.pp, "pipeline stages, each with some of the layers", ranks);
+  s.integer("parallel.dp", &parallel.dp, "copies of the model, each with its part of the batch", ranks);
+  s.boolean("parallel.sequence", &parallel.sequence,
+            "norms, dropout and residuals cut over tp too, by position");
+  s.boolean("parallel.zero1", &parallel.zero1, "optimizer state cut over dp");
+  s.integer("parallel.bucket_mb", &parallel.bucket_mb, "MiB of gradients in one collective", {.min = 1});
+  s.choice("pipeline.schedule", &pipeline.schedule, "order of the micro-batches",
+           {"gpipe", "1f1b", "interleaved"});
+  s.integer("pipeline.chunks", &pipeline.chunks, "stages per rank; 0: 2 if interleaved, else 1",
+            {.min = 0, .max = 1024});
+  s.text("pipeline.layers", &pipeline.layers, "layers of every stage, e.g. 10,12,12,10; empty: even by cost");
+}
+
 ConfigSchema run_config_schema(RunConfig& config) {
   ConfigSchema s;
   declare_model(s, config.model);
@@ -102,10 +118,12 @@ ConfigSchema run_config_schema(RunConfig& config) {
   declare_train(s, config.train);
   declare_optimizer(s, config.optimizer);
   declare_schedule(s, config.schedule);
+  declare_parallel(s, config.parallel, config.pipeline);
   s.choice("precision", &config.precision, "of weights and activations", {"fp32", "bf16"});
   s.choice("device", &config.device, "where the plan runs; null: nowhere, memory and costs only",
            {"cpu", "null"});
-  s.choice("recompute", &config.recompute, "what the backward pass computes again", {"none", "selective"});
+  s.text("recompute", &config.recompute,
+         "what backward computes again: none, selective (attention, norms, activations), full, or op names");
   s.integer("threads", &config.threads, "worker threads; 0: all cores", {.min = 0, .max = 4096});
   return s;
 }
@@ -210,9 +228,9 @@ void validate(const RunConfig& config) {
   TS_CHECK(data.valid_prefix.empty() || data.valid_fraction == DataKeys{}.valid_fraction,
            "data.valid_prefix and data.valid_fraction are both given: expected one of them");
   const TrainKeys& train = config.train;
-  TS_CHECK(train.global_batch % train.micro_batch == 0,
-           "train.global_batch = {} is not a multiple of train.micro_batch = {}", train.global_batch,
-           train.micro_batch);
+  TS_CHECK(train.global_batch % (train.micro_batch * config.parallel.dp) == 0,
+           "train.global_batch = {} is not a multiple of train.micro_batch = {} times parallel.dp = {}",
+           train.global_batch, train.micro_batch, config.parallel.dp);
   validate_schedule(config);
 }
 

@@ -19,7 +19,7 @@ enum class OptimizerName { adamw };
 enum class DecayName { constant, linear, cosine };
 enum class PrecisionName { fp32, bf16 };
 enum class DeviceName { cpu, null };
-enum class RecomputeName { none, selective };
+enum class ScheduleName { gpipe, one_f_one_b, interleaved };
 
 struct AttentionKeys {
   std::int64_t heads = 0;
@@ -96,16 +96,36 @@ struct ScheduleKeys {
   bool operator==(const ScheduleKeys&) const = default;
 };
 
+// How many ranks, and what is cut over them; their product is the number of ranks.
+struct ParallelKeys {
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t dp = 1;
+  bool sequence = false;
+  bool zero1 = false;
+  std::int64_t bucket_mb = 64;
+  bool operator==(const ParallelKeys&) const = default;
+};
+
+struct PipelineKeys {
+  ScheduleName schedule = ScheduleName::one_f_one_b;
+  std::int64_t chunks = 0;  // 0: 2 if interleaved and there are layers enough, else 1
+  std::string layers;       // "10,12,12,10": of every stage; empty: even by cost
+  bool operator==(const PipelineKeys&) const = default;
+};
+
 struct RunConfig {
   ModelKeys model;
   DataKeys data;
   TrainKeys train;
   OptimizerKeys optimizer;
   ScheduleKeys schedule;
+  ParallelKeys parallel;
+  PipelineKeys pipeline;
   PrecisionName precision = PrecisionName::fp32;
   DeviceName device = DeviceName::cpu;
-  RecomputeName recompute = RecomputeName::none;
-  std::int64_t threads = 0;  // 0: all cores
+  std::string recompute = "none";  // or "selective", "full", a list of op names
+  std::int64_t threads = 0;        // 0: all cores
   bool operator==(const RunConfig&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include "tessera/base/mapped_file.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/train/build_graph.h"
+#include "tessera/train/layout.h"
 #include "tessera/train/trainer.h"
 #include "tessera/train/weights.h"
 
@@ -30,13 +31,14 @@ SavedModel open_checkpoint(const std::filesystem::path& folder) {
 }  // namespace
 
 SavedModel open_saved_model(const std::filesystem::path& path) {
-  TS_CHECK(std::filesystem::is_directory(path), "{} is not a folder: expected a run, a checkpoint or a Hugging Face model",
-           path.string());
+  TS_CHECK(std::filesystem::is_directory(path),
+           "{} is not a folder: expected a run, a checkpoint or a Hugging Face model", path.string());
   if (std::filesystem::exists(path / kManifestName)) return open_checkpoint(path);
   if (const auto newest = find_latest_checkpoint(path)) return open_checkpoint(*newest);
-  TS_CHECK(std::filesystem::exists(path / "config.json"),
-           "{} holds no model: expected step-* checkpoints, a manifest.json, or a config.json with safetensors",
-           path.string());
+  TS_CHECK(
+      std::filesystem::exists(path / "config.json"),
+      "{} holds no model: expected step-* checkpoints, a manifest.json, or a config.json with safetensors",
+      path.string());
   SavedModel saved;
   saved.weights = path;
   saved.model = load_model_config(path);
@@ -46,10 +48,8 @@ SavedModel open_saved_model(const std::filesystem::path& path) {
 
 WeightHolder load_weights(const SavedModel& saved, Device& device) {
   BuiltGraph built = build_logits_graph(*saved.model, {1, 1}, DType::f32);
-  Plan plan = compile(built.graph, [&](const Graph& g, const Node& n) { return device.workspace_bytes(g, n); });
-  WeightHolder holder{std::make_unique<Executor>(std::move(built.graph), std::move(plan), device),
-                      std::move(built.parameters)};
-  load_weights_from(*holder.executor, *saved.model, holder.parameters, saved.weights);
+  WeightHolder holder{make_executor(device, std::move(built.graph)), std::move(built.parameters)};
+  load_weights_from(WeightStore(*holder.executor), *saved.model, holder.parameters, saved.weights);
   return holder;
 }
 

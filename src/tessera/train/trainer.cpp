@@ -62,11 +62,19 @@ void check_same_samples(const RunConfig& before, const RunConfig& now, const std
   check("train.global_batch", before.train.global_batch, now.train.global_batch);
 }
 
+std::int64_t num_parameters(std::span<const Parameter> parameters) {
+  std::int64_t count = 0;
+  for (const Parameter& p : parameters) count += p.type.shape.num_elems();
+  return count;
+}
+
 class Run {
  public:
-  Run(const RunConfig& config, bool resume, const TrainCallbacks& callbacks)
+  // `world` is null on one rank. Rank 0 speaks and writes; what it decides alone, it tells the others.
+  Run(const RunConfig& config, bool resume, const TrainCallbacks& callbacks, Communicator* world)
       : config_(config),
         callbacks_(callbacks),
+        world_(world),
         device_(make_computing_device(config)),
         data_(open_run_data(config)),
         model_(make_model(config, data_.tokenizer_vocab_size)) {
@@ -74,8 +82,9 @@ class Run {
     const std::optional<std::filesystem::path> newest = find_latest_checkpoint(config.train.out);
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
-    step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config),
-                                           static_cast<std::uint64_t>(config.train.seed), *device_);
+    if (world_) world_->barrier();  // nobody writes before all have looked
+    step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
+                                           static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_memory();
     if (valid_) make_evaluator();
     if (newest) {
@@ -83,8 +92,10 @@ class Run {
     } else {
       start_weights();
     }
-    start_folder();
-    log_ = std::make_unique<JsonlLog>(metrics_path(), first_step_);
+    if (speaks()) {
+      start_folder();
+      log_ = std::make_unique<JsonlLog>(metrics_path(), first_step_);
+    }
     flops_per_token_ = static_cast<double>(training_flops(*model_, {1, config.train.seq_len})) /
                        static_cast<double>(config.train.seq_len);
     peak_flops_ = device_->peak_flops();
@@ -97,6 +108,8 @@ class Run {
     return std::filesystem::path(config_.train.out) / "metrics.jsonl";
   }
 
+  bool speaks() const { return world_ == nullptr || world_->rank() == 0; }
+  bool stop_requested() const;
   void open_batches();
   void start_folder() const;
   void make_evaluator();
@@ -113,6 +126,7 @@ class Run {
 
   const RunConfig& config_;
   const TrainCallbacks& callbacks_;
+  Communicator* world_;
   std::unique_ptr<Device> device_;
   RunData data_;
   std::unique_ptr<Model> model_;
@@ -127,6 +141,13 @@ class Run {
   double flops_per_token_ = 0;
   double peak_flops_ = 0;
 };
+
+// All ranks stop after the same step, the one in which rank 0 was asked to.
+bool Run::stop_requested() const {
+  std::int32_t stop = callbacks_.stop_requested() ? 1 : 0;
+  if (world_) world_->broadcast(&stop, sizeof(stop), 0);
+  return stop != 0;
+}
 
 void Run::open_batches() {
   TokenBatchOptions options{.seq_len = config_.train.seq_len, .vocab_size = model_->vocab_size()};
@@ -149,31 +170,31 @@ void Run::start_folder() const {
 
 void Run::make_evaluator() {
   const BatchShape shape{config_.train.micro_batch, config_.train.seq_len};
-  evaluator_ = std::make_unique<Evaluator>(*model_, shape, weight_dtype(config_.precision), *device_,
-                                           &step_->executor());
-  eval_batch_ = Batch(shape.batch, shape.seq_len);
+  evaluator_ = std::make_unique<Evaluator>(*model_, shape, weight_dtype(config_.precision), *device_, *step_);
+  eval_batch_ = Batch(shape.batch * step_->layout().mesh.dp, shape.seq_len);
 }
 
 void Run::say_memory() {
   const MemoryReport m = report_memory(step_->executor().graph(), step_->executor().plan());
+  const std::string where = world_ ? fmt::format(" of rank 0 of {}", world_->size()) : "";
   callbacks_.message(fmt::format(
-      "{} parameters; planned memory {}: weights {}, gradients {}, optimizer {}, activations {}, temporaries "
+      "{} parameters; planned memory{} {}: weights {}, gradients {}, optimizer {}, activations {}, "
+      "temporaries "
       "{}, "
       "logits {}",
-      human_count(static_cast<double>(m.num_parameters)), human_bytes(static_cast<double>(m.total)),
-      human_bytes(static_cast<double>(m.weights)), human_bytes(static_cast<double>(m.gradients)),
-      human_bytes(static_cast<double>(m.optimizer_state)),
+      human_count(static_cast<double>(num_parameters(step_->parameters()))), where,
+      human_bytes(static_cast<double>(m.total)), human_bytes(static_cast<double>(m.weights)),
+      human_bytes(static_cast<double>(m.gradients)), human_bytes(static_cast<double>(m.optimizer_state)),
       human_bytes(static_cast<double>(m.activations_kept)), human_bytes(static_cast<double>(m.temporaries)),
       human_bytes(static_cast<double>(m.logits))));
 }
 
 void Run::start_weights() {
   if (config_.model.weights.empty()) {
-    initialize_weights(step_->executor(), step_->parameters(),
-                       static_cast<std::uint64_t>(config_.train.seed));
+    initialize_weights(step_->weights(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
     return;
   }
-  load_weights_from(step_->executor(), *model_, step_->parameters(), config_.model.weights);
+  load_weights_from(step_->weights(), *model_, step_->parameters(), config_.model.weights);
   callbacks_.message("starting from the weights in " + config_.model.weights);
 }
 
@@ -194,7 +215,7 @@ void Run::restore(const std::filesystem::path& folder) {
           fmt::format("data.prefix was {} and is {}", before.data.prefix, config_.data.prefix));
     }
   }
-  load_checkpoint_state(step_->executor(), step_->parameters(), checkpoint);
+  load_checkpoint_state(step_->weights(), step_->parameters(), checkpoint);
   first_step_ = checkpoint.info().step;
   last_checkpoint_ = folder.string();
   last_saved_step_ = first_step_;
@@ -227,7 +248,7 @@ void Run::evaluate_into(StepReport& line) {
   try {
     line.eval_loss = evaluate();
   } catch (const Error&) {
-    log_->append(line);
+    if (speaks()) log_->append(line);
     save_before_stopping(line.step);
     throw;
   }
@@ -240,15 +261,16 @@ void Run::save_before_stopping(std::int64_t steps_done) {
 }
 
 void Run::save(std::int64_t steps_done) {
+  const CheckpointTensors tensors = checkpoint_tensors(step_->weights(), step_->parameters());
+  last_saved_step_ = steps_done;
+  if (!speaks()) return;
   CheckpointInfo info;
   info.step = steps_done;
   info.consumed_samples = steps_done * config_.train.global_batch;
   info.properties = {{kModelConfigProperty, model_->config_json()}, {kRunConfigProperty, to_yaml(config_)}};
   last_checkpoint_ =
-      save_checkpoint(config_.train.out, info, checkpoint_files(step_->executor(), step_->parameters()),
-                      static_cast<int>(config_.train.keep_last))
+      save_checkpoint(config_.train.out, info, tensors.files, static_cast<int>(config_.train.keep_last))
           .string();
-  last_saved_step_ = steps_done;
 }
 
 StepReport Run::report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const {
@@ -307,17 +329,20 @@ TrainSummary Run::go() {
     StepReport line = report(step + 1, result, rate, seconds_since(start));
     summary.steps_done = step + 1;
     summary.last_loss = result.loss;
-    summary.stopped_early = callbacks_.stop_requested();
+    summary.stopped_early = stop_requested();
     const bool last = summary.stopped_early || step + 1 == config_.train.steps;
     if (evaluator_ && (last || (step + 1) % config_.train.eval_every == 0)) {
       evaluate_into(line);
       summary.last_eval_loss = *line.eval_loss;
     }
-    log_->append(line);
-    callbacks_.step(line);
+    if (speaks()) {
+      log_->append(line);
+      callbacks_.step(line);
+    }
     if (last || (config_.train.save_every > 0 && (step + 1) % config_.train.save_every == 0)) save(step + 1);
   }
   summary.checkpoint = last_checkpoint_;
+  if (!speaks()) return summary;
   const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
   if (!reports.empty()) {
     write_curve_svg(std::filesystem::path(config_.train.out) / "loss.svg",
@@ -328,8 +353,11 @@ TrainSummary Run::go() {
 
 }  // namespace
 
-TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& callbacks) {
-  return Run(config, resume, callbacks).go();
+TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& callbacks,
+                   Communicator* world) {
+  if (world == nullptr || world->rank() == 0) return Run(config, resume, callbacks, world).go();
+  TrainCallbacks silent;
+  return Run(config, resume, silent, world).go();
 }
 
 }  // namespace tessera

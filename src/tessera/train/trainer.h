@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "tessera/comm/communicator.h"
 #include "tessera/metrics/step_report.h"
 #include "tessera/plan/memory_report.h"
 #include "tessera/train/run_config.h"
@@ -27,7 +28,10 @@ struct TrainSummary {
 
 // With `resume`, goes on from the newest checkpoint in train.out (from the start if there is none);
 // without it, a folder that already holds checkpoints is refused.
-TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& callbacks);
+//
+// On several ranks each calls it with its communicator of all of them; callbacks and files are rank 0's.
+TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& callbacks,
+                   Communicator* world = nullptr);
 
 // The names under which a checkpoint keeps what it was trained with.
 inline constexpr const char* kModelConfigProperty = "config.json";

@@ -2,47 +2,81 @@
 
 #include <algorithm>
 
+#include "tessera/pipeline/schedule_check.h"
+
 namespace tessera {
-namespace {
 
-std::unique_ptr<Executor> compile_on(Device& device, Graph graph) {
-  Plan plan = compile(graph, [&](const Graph& g, const Node& n) { return device.workspace_bytes(g, n); });
-  return std::make_unique<Executor>(std::move(graph), std::move(plan), device);
-}
-
-}  // namespace
-
-TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& options, std::uint64_t seed, Device& device)
-    : micro_batch_elems_(options.shape.batch * options.shape.seq_len), seed_(seed) {
-  BuiltGraph built = build_training_graph(model, options);
+TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& options, const Layout& layout,
+                           std::uint64_t seed, Device& device, Communicator* world)
+    : shape_(options.shape), seed_(seed) {
+  // The single-device graph has the sequences of all dp ranks.
+  TrainingGraphOptions whole = options;
+  whole.shape.batch *= layout.mesh.dp;
+  BuiltGraph built = build_training_graph(model, whole);
   parameters_ = std::move(built.parameters);
-  has_dropout_ = built.graph.find_input(kDropoutKeyInput) != kNoValue;
-  executor_ = compile_on(device, std::move(built.graph));
+  layout_ = resolved(layout, built.graph.num_layers());
+  stage_of_layer_ = stages_of_layers(built.graph, layout_);
+  const int pp_rank = world ? coordinates_of(layout_.mesh, world->rank()).pp : 0;
+  RankGraph mine = rank_graph(built.graph, layout_, stage_of_layer_, pp_rank);
+  state_ = mine.state;
+  if (world) ranks_ = std::make_unique<RankGroups>(*world, layout_.mesh, mine.head_copies);
+  Schedule schedule =
+      make_schedule(layout_.schedule, layout_.mesh.pp, layout_.chunks, layout_.num_micro_batches);
+  check_schedule(schedule);
+  executor_ = make_executor(
+      device, std::move(mine.graph),
+      {.num_slots = schedule.slots_needed[static_cast<std::size_t>(pp_rank)], .ranks = ranks_.get()});
+  weights_ = world ? std::make_unique<WeightStore>(*executor_, state_, ranks_.get())
+                   : std::make_unique<WeightStore>(*executor_);
+  runner_ =
+      std::make_unique<StageRunner>(*executor_, std::move(mine.messages), std::move(schedule), ranks_.get());
 }
 
-double TrainingStep::accumulate_gradients(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,
-                                          std::int64_t step, OpTimes* times) {
-  const auto micro = static_cast<std::size_t>(micro_batch_elems_);
-  TS_ASSERT(ids.size() == targets.size() && ids.size() % micro == 0 && !ids.empty());
+void write_micro_batch(Executor& executor, const MicroBatch& batch, const Instruction& instruction) {
+  const std::int64_t first_row = (instruction.micro_batch * batch.dp + batch.dp_rank) * batch.shape.batch;
+  const auto rows = [&](std::span<const std::int32_t> values) {
+    return values.subspan(static_cast<std::size_t>(first_row * batch.shape.seq_len),
+                          static_cast<std::size_t>(batch.shape.batch * batch.shape.seq_len));
+  };
+  const auto write = [&](std::string_view name, std::span<const std::int32_t> values) {
+    const ValueId input = executor.graph().find_input(chunk_input_name(name, instruction.chunk));
+    if (input != kNoValue) executor.write(input, values, instruction.slot);
+  };
+  write(kIdsInput, rows(batch.ids));
+  write(kTargetsInput, rows(batch.targets));
+  const std::int32_t key[4] = {static_cast<std::int32_t>(batch.seed),
+                               static_cast<std::int32_t>(batch.seed >> 32),
+                               static_cast<std::int32_t>(batch.step), static_cast<std::int32_t>(first_row)};
+  write(kDropoutKeyInput, key);
+}
+
+double sum_of_losses(double loss, const RankGroups* ranks) {
+  if (ranks == nullptr) return loss;
+  const bool counts = ranks->at().tp == 0 && ranks->at().pp == ranks->mesh().pp - 1;
+  double sum = counts ? loss : 0.0;
+  ranks->world().all_reduce(&sum, 1, DType::f64, Reduction::sum);
+  return sum;
+}
+
+double TrainingStep::accumulate_gradients(std::span<const std::int32_t> ids,
+                                          std::span<const std::int32_t> targets, std::int64_t step,
+                                          OpTimes* times) {
+  const auto expected =
+      static_cast<std::size_t>(layout_.num_micro_batches * layout_.mesh.dp * shape_.batch * shape_.seq_len);
+  TS_ASSERT(ids.size() == expected && targets.size() == expected);
   const auto scored = std::count_if(targets.begin(), targets.end(), [](std::int32_t t) { return t >= 0; });
   TS_CHECK(scored > 0, "step {}: the batch has no scored token", step);
   const float loss_scale = 1.0f / static_cast<float>(scored);
-  executor_->write<float>(kLossScaleInput, {&loss_scale, 1});
-
-  double loss = 0;
-  for (std::size_t m = 0; m * micro < ids.size(); ++m) {
-    executor_->write<std::int32_t>(kIdsInput, ids.subspan(m * micro, micro));
-    executor_->write<std::int32_t>(kTargetsInput, targets.subspan(m * micro, micro));
-    if (has_dropout_) {
-      const std::int32_t key[4] = {static_cast<std::int32_t>(seed_), static_cast<std::int32_t>(seed_ >> 32),
-                                   static_cast<std::int32_t>(step), static_cast<std::int32_t>(m)};
-      executor_->write<std::int32_t>(kDropoutKeyInput, key);
-    }
-    executor_->run(Phase::forward, 0, times);
-    executor_->run(Phase::backward, 0, times);
-    loss += static_cast<double>(executor_->read_scalar(kLossOutput));
+  if (const ValueId input = executor_->graph().find_input(kLossScaleInput); input != kNoValue) {
+    executor_->write<float>(input, {&loss_scale, 1});
   }
-  return loss;
+  const MicroBatch batch{ids, targets, shape_, layout_.mesh.dp, ranks_ ? ranks_->at().dp : 0, seed_, step};
+  double loss = 0;
+  runner_->run(
+      [&](const Instruction& i) { write_micro_batch(*executor_, batch, i); },
+      [&](const Instruction& i) { loss += static_cast<double>(executor_->read_scalar(kLossOutput, i.slot)); },
+      times);
+  return sum_of_losses(loss, ranks_.get());
 }
 
 double TrainingStep::update(std::int64_t step, double learning_rate, OpTimes* times) {

@@ -1,5 +1,6 @@
-// TrainingStep: the compiled step of a run on its device: micro-batches in, one update out. Allocates
-// when it is made, and nothing afterwards.
+// TrainingStep: one rank's compiled step: micro-batches in, one update out. Allocates when it is made, and
+// nothing afterwards. On several ranks every call is collective: all give the same global batch, each takes
+// its own sequences, and all get the same loss.
 #pragma once
 
 #include <memory>
@@ -7,8 +8,10 @@
 #include <vector>
 
 #include "tessera/models/model.h"
-#include "tessera/runtime/executor.h"
 #include "tessera/train/build_graph.h"
+#include "tessera/train/layout.h"
+#include "tessera/train/stage_runner.h"
+#include "tessera/train/weight_store.h"
 
 namespace tessera {
 
@@ -19,7 +22,10 @@ struct StepResult {
 
 class TrainingStep {
  public:
-  TrainingStep(const Model& model, const TrainingGraphOptions& options, std::uint64_t seed, Device& device);
+  // `options.shape.batch` counts the sequences of one micro-batch of one dp rank. `world` has as many ranks
+  // as the layout's mesh; null: one rank.
+  TrainingStep(const Model& model, const TrainingGraphOptions& options, const Layout& layout,
+               std::uint64_t seed, Device& device, Communicator* world = nullptr);
 
   // A global batch of ids and targets [global_batch, T], a whole number of micro-batches. `step` counts
   // from 0. The loss is the mean over all scored tokens of the global batch, however it is cut.
@@ -32,14 +38,38 @@ class TrainingStep {
   double update(std::int64_t step, double learning_rate, OpTimes* times = nullptr);  // returns the norm
 
   Executor& executor() { return *executor_; }
+  const WeightStore& weights() const { return *weights_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  const Layout& layout() const { return layout_; }
+  const std::vector<int>& stage_of_layer() const { return stage_of_layer_; }
+  const std::vector<PlacedTensor>& state() const { return state_; }
+  const RankGroups* ranks() const { return ranks_.get(); }
 
  private:
-  std::int64_t micro_batch_elems_;
+  BatchShape shape_;  // of one rank's micro-batch
+  Layout layout_;
   std::uint64_t seed_;
   std::vector<Parameter> parameters_;
+  std::vector<int> stage_of_layer_;
+  std::vector<PlacedTensor> state_;
+  std::unique_ptr<RankGroups> ranks_;
   std::unique_ptr<Executor> executor_;
-  bool has_dropout_ = false;
+  std::unique_ptr<WeightStore> weights_;
+  std::unique_ptr<StageRunner> runner_;
 };
+
+// Writes one dp rank's rows of micro-batch `instruction.micro_batch` where the chunk's programs read them;
+// chunks that do not read an input do not have it. `dropout`: the key's seed and step.
+struct MicroBatch {
+  std::span<const std::int32_t> ids, targets;  // of the global batch
+  BatchShape shape;
+  int dp = 1, dp_rank = 0;
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;
+};
+void write_micro_batch(Executor& executor, const MicroBatch& batch, const Instruction& instruction);
+
+// The sum over the ranks of a loss that each tp rank of the last stage has in full.
+double sum_of_losses(double loss, const RankGroups* ranks);
 
 }  // namespace tessera

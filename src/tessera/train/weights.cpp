@@ -13,63 +13,28 @@ namespace {
 constexpr const char* kWeightsFile = "weights.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 
-bool has_master(const Executor& executor, const std::string& name) {
-  return executor.graph().find_input("master." + name) != kNoValue;
+std::int64_t row_elems(const Shape& shape) {
+  return shape.num_elems() / shape[0];
 }
 
-// The fp32 tensor that stands for a parameter, in the executor's memory.
-TensorView fp32_view(const Executor& executor, const std::string& name) {
-  return executor.input(has_master(executor, name) ? "master." + name : name);
+std::vector<std::string> state_names(const Parameter& parameter) {
+  return {"moment1." + parameter.name, "moment2." + parameter.name};
 }
 
-void round_to(std::span<const float> from, std::span<Bf16> to) {
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = Bf16(from[i]);
+std::vector<float> read_whole(const SafetensorsReader& file, const std::string& name, const Shape& shape) {
+  std::vector<float> values(static_cast<std::size_t>(shape.num_elems()));
+  file.read(name, {values.data(), DType::f32, shape});
+  return values;
 }
-
-// After a master copy was written: the bf16 parameter follows.
-void refresh_parameter(const Executor& executor, const std::string& name) {
-  if (has_master(executor, name)) {
-    round_to(executor.input("master." + name).as<float>(), executor.input(name).as<Bf16>());
-  }
-}
-
-const TensorView parameter_view(const Executor& executor, const ExternalTensor& tensor) {
-  return executor.input(tensor.parameter);
-}
-
-std::int64_t row_elems(const Shape& shape) { return shape.num_elems() / shape[0]; }
 
 bool is_ignorable(const std::string& name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with("rotary_emb.inv_freq");
 }
 
 }  // namespace
 
-std::vector<float> read_parameter(const Executor& executor, const std::string& name) {
-  const TensorView view = fp32_view(executor, name);
-  std::vector<float> values(static_cast<std::size_t>(view.num_elems()));
-  if (view.dtype == DType::bf16) {
-    const auto from = view.as<Bf16>();
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(from[i]);
-  } else {
-    const auto from = view.as<float>();
-    std::copy(from.begin(), from.end(), values.begin());
-  }
-  return values;
-}
-
-void write_parameter(Executor& executor, const std::string& name, std::span<const float> values) {
-  const TensorView view = fp32_view(executor, name);
-  TS_ASSERT(static_cast<std::int64_t>(values.size()) == view.num_elems());
-  if (view.dtype == DType::bf16) {
-    round_to(values, view.as<Bf16>());
-  } else {
-    std::copy(values.begin(), values.end(), view.as<float>().begin());
-    refresh_parameter(executor, name);
-  }
-}
-
-void initialize_weights(Executor& executor, std::span<const Parameter> parameters, std::uint64_t seed) {
+void initialize_weights(const WeightStore& store, std::span<const Parameter> parameters, std::uint64_t seed) {
   constexpr std::int64_t kElemsPerTask = 1 << 16;
   ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   std::vector<float> values;
@@ -78,10 +43,11 @@ void initialize_weights(Executor& executor, std::span<const Parameter> parameter
     values.resize(static_cast<std::size_t>(size));
     pool.for_each_task((size + kElemsPerTask - 1) / kElemsPerTask, [&](std::int64_t task, int) {
       const std::int64_t first = task * kElemsPerTask, count = std::min(kElemsPerTask, size - first);
-      fill_initial_values(parameter, seed, first,
-                          std::span(values).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+      fill_initial_values(
+          parameter, seed, first,
+          std::span(values).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
     });
-    write_parameter(executor, parameter.name, values);
+    store.write_parameter(parameter.name, values);
   }
 }
 
@@ -91,7 +57,8 @@ Shape external_shape(const ExternalTensor& tensor, const Shape& parameter_shape)
   return tensor.transposed ? Shape{shape[1], shape[0]} : shape;
 }
 
-std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const float> values, const Shape& shape) {
+std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const float> values,
+                                  const Shape& shape) {
   const std::int64_t columns = row_elems(shape);
   const auto rows = values.subspan(static_cast<std::size_t>(tensor.first_row * columns),
                                    static_cast<std::size_t>(tensor.num_rows * columns));
@@ -99,13 +66,14 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
   if (!tensor.transposed) return piece;
   for (std::int64_t r = 0; r < tensor.num_rows; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) {
-      piece[static_cast<std::size_t>(c * tensor.num_rows + r)] = rows[static_cast<std::size_t>(r * columns + c)];
+      piece[static_cast<std::size_t>(c * tensor.num_rows + r)] =
+          rows[static_cast<std::size_t>(r * columns + c)];
     }
   }
   return piece;
 }
 
-void load_external_weights(Executor& executor, const Model& model, const SafetensorsFolder& files) {
+void load_external_weights(const WeightStore& store, const Model& model, const SafetensorsFolder& files) {
   std::map<std::string, std::vector<float>> parameters;
   std::set<std::string> known;
   // Some writers leave the "transformer." or "model." prefix of the bare model out.
@@ -114,7 +82,7 @@ void load_external_weights(Executor& executor, const Model& model, const Safeten
     return !files.contains(name) && files.contains(bare) ? bare : name;
   };
   for (const ExternalTensor& tensor : model.external_tensors()) {
-    const Shape shape = parameter_view(executor, tensor).shape;
+    const Shape shape = store.shape(tensor.parameter);
     const std::int64_t columns = row_elems(shape);
     std::vector<float>& values = parameters[tensor.parameter];
     values.resize(static_cast<std::size_t>(shape.num_elems()));
@@ -133,62 +101,73 @@ void load_external_weights(Executor& executor, const Model& model, const Safeten
     TS_CHECK(known_or_extra, "{}: tensor '{}' has no place in this model; is config.json the right one?",
              files.path().string(), name);
   }
-  for (const auto& [name, values] : parameters) write_parameter(executor, name, values);
+  for (const auto& [name, values] : parameters) store.write_parameter(name, values);
 }
 
-void export_external_weights(const std::filesystem::path& folder, const Executor& executor, const Model& model) {
+void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
+                             const Model& model) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   TS_CHECK(!error, "cannot create folder {}: {}", folder.string(), error.message());
   std::vector<std::vector<float>> pieces;
   std::vector<NamedTensor> tensors;
   for (const ExternalTensor& tensor : model.external_tensors()) {
-    const Shape shape = parameter_view(executor, tensor).shape;
-    pieces.push_back(external_piece(tensor, read_parameter(executor, tensor.parameter), shape));
+    const Shape shape = store.shape(tensor.parameter);
+    pieces.push_back(external_piece(tensor, store.read_parameter(tensor.parameter), shape));
     tensors.push_back({tensor.name, {pieces.back().data(), DType::f32, external_shape(tensor, shape)}});
   }
   write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
   write_file(folder / "config.json", model.config_json());
 }
 
-void load_weights_from(Executor& executor, const Model& model, std::span<const Parameter> parameters,
+void load_weights_from(const WeightStore& store, const Model& model, std::span<const Parameter> parameters,
                        const std::filesystem::path& path) {
   const std::filesystem::path newest = find_latest_checkpoint(path).value_or(path);
   if (std::filesystem::exists(newest / kManifestName)) {
     LoadedCheckpoint checkpoint(newest);
-    load_checkpoint_weights(executor, parameters, checkpoint);
+    load_checkpoint_weights(store, parameters, checkpoint);
   } else {
-    load_external_weights(executor, model, SafetensorsFolder(path));
+    load_external_weights(store, model, SafetensorsFolder(path));
   }
 }
 
-std::vector<CheckpointFile> checkpoint_files(const Executor& executor, std::span<const Parameter> parameters) {
+CheckpointTensors checkpoint_tensors(const WeightStore& store, std::span<const Parameter> parameters) {
+  CheckpointTensors result;
   CheckpointFile weights{kWeightsFile, {}}, optimizer{kOptimizerFile, {}};
+  const auto add = [&](CheckpointFile& file, const std::string& name, const std::string& stored_as) {
+    if (store.on_one_rank()) {
+      file.tensors.push_back({stored_as, store.executor().input(name)});
+      return;
+    }
+    result.gathered.push_back(store.read(name));
+    file.tensors.push_back({stored_as, {result.gathered.back().data(), DType::f32, store.shape(name)}});
+  };
   for (const Parameter& parameter : parameters) {
-    weights.tensors.push_back({parameter.name, fp32_view(executor, parameter.name)});
-    for (const char* state : {"moment1.", "moment2."}) {
-      const std::string name = state + parameter.name;
-      if (executor.graph().find_input(name) != kNoValue) optimizer.tensors.push_back({name, executor.input(name)});
+    const std::string master = "master." + parameter.name;
+    add(weights, store.contains(master) ? master : parameter.name, parameter.name);
+    for (const std::string& name : state_names(parameter)) {
+      if (store.contains(name)) add(optimizer, name, name);
     }
   }
-  return {weights, optimizer};
+  result.files = {std::move(weights), std::move(optimizer)};
+  return result;
 }
 
-void load_checkpoint_weights(Executor& executor, std::span<const Parameter> parameters,
+void load_checkpoint_weights(const WeightStore& store, std::span<const Parameter> parameters,
                              LoadedCheckpoint& checkpoint) {
   const SafetensorsReader& weights = checkpoint.file(kWeightsFile);
   for (const Parameter& parameter : parameters) {
-    weights.read(parameter.name, fp32_view(executor, parameter.name));
-    refresh_parameter(executor, parameter.name);
+    store.write_parameter(parameter.name, read_whole(weights, parameter.name, parameter.type.shape));
   }
 }
 
-void load_checkpoint_state(Executor& executor, std::span<const Parameter> parameters, LoadedCheckpoint& checkpoint) {
-  load_checkpoint_weights(executor, parameters, checkpoint);
+void load_checkpoint_state(const WeightStore& store, std::span<const Parameter> parameters,
+                           LoadedCheckpoint& checkpoint) {
+  load_checkpoint_weights(store, parameters, checkpoint);
   const SafetensorsReader& optimizer = checkpoint.file(kOptimizerFile);
   for (const Parameter& parameter : parameters) {
-    for (const char* state : {"moment1.", "moment2."}) {
-      optimizer.read(state + parameter.name, executor.input(state + parameter.name));
+    for (const std::string& name : state_names(parameter)) {
+      store.write(name, read_whole(optimizer, name, parameter.type.shape));
     }
   }
 }

@@ -1,9 +1,9 @@
 // dropout_add, dropout_grad.
 //
-// Element e of the tensor takes the number in lane e % 4 of the Philox block with
+// Element e of the global batch's tensor takes the number in lane e % 4 of the Philox block with
 //   key           seed, 64 bits: key[0] the lower half, key[1] the upper
 //   counter low   e / 4 in the lower 48 bits, the dropout's stream in the upper 16
-//   counter high  the step in the lower 32 bits, the micro-batch in the upper 32
+//   counter high  the step
 // and is kept if that number, made uniform in (0, 1), is at least the rate.
 #include "tessera/ops/dropout_add.h"
 
@@ -12,6 +12,7 @@
 #include "tessera/backend/cpu/element.h"
 #include "tessera/backend/cpu/kernel.h"
 #include "tessera/backend/cpu/loop_blocks.h"
+#include "tessera/backend/cpu/rank_part.h"
 #include "tessera/base/philox.h"
 
 namespace tessera::cpu {
@@ -28,7 +29,7 @@ struct DropoutCounters {
   DropoutCounters(std::int64_t stream, std::span<const std::int32_t> key)
       : seed(pair(key[0], key[1])),
         low(static_cast<std::uint64_t>(stream) << 48),
-        high(pair(key[2], key[3])) {
+        high(static_cast<std::uint32_t>(key[2])) {
     TS_ASSERT(stream >= 0 && stream < (1 << 16));
   }
   static std::uint64_t pair(std::int32_t lower, std::int32_t upper) {
@@ -36,18 +37,40 @@ struct DropoutCounters {
   }
 };
 
-// The random bits of kMaskElems elements from `first` on, a multiple of 4.
-void random_bits(const DropoutCounters& counters, std::int64_t first, std::uint32_t* bits) {
+// The random bits of kMaskElems elements from `first` on lie from the returned place on; `bits` has room for
+// a block more.
+const std::uint32_t* random_bits(const DropoutCounters& counters, std::int64_t first, std::uint32_t* bits) {
   const std::uint64_t seed = counters.seed, high = counters.high;
   const std::uint64_t low = counters.low + static_cast<std::uint64_t>(first) / 4;
 #pragma omp simd
-  for (std::uint64_t i = 0; i < kMaskBlocks; ++i) {
+  for (std::uint64_t i = 0; i < kMaskBlocks + 1; ++i) {
     const PhiloxBlock block = philox(seed, low + i, high);
     bits[4 * i] = block[0];
     bits[4 * i + 1] = block[1];
     bits[4 * i + 2] = block[2];
     bits[4 * i + 3] = block[3];
   }
+  return bits + first % 4;
+}
+
+// Where the elements of x lie in the global batch: x is [outer, rows, inner], of which `rows` may be a part.
+struct GlobalElements {
+  std::int64_t first = 0;     // of outer 0, row 0
+  std::int64_t run = 0;       // local elements that are neighbours there, too
+  std::int64_t distance = 0;  // between the first elements of two runs
+  std::int64_t operator()(std::int64_t local) const { return first + local / run * distance + local % run; }
+};
+
+GlobalElements global_elements(const KernelCall& call, const DropoutAttrs& attrs) {
+  const Shape& shape = call.inputs[0].shape;
+  const std::int64_t local_dim = attrs.cut.cut ? shape[attrs.cut_dim] : 1;
+  std::int64_t inner = 1, sequence = attrs.cut.cut && attrs.cut_dim > 0 ? attrs.cut.whole : 1;
+  for (int d = attrs.cut_dim + 1; d < shape.rank(); ++d) inner *= shape[d];
+  for (int d = 1; d < shape.rank(); ++d) sequence *= attrs.cut.cut && d == attrs.cut_dim ? 1 : shape[d];
+  const std::int64_t before = call.inputs[1].as<std::int32_t>()[3] * sequence;
+  if (!attrs.cut.cut) return {before, shape.num_elems(), 0};
+  return {before + first_index(call, attrs.cut, local_dim) * inner, local_dim * inner,
+          attrs.cut.whole * inner};
 }
 
 // y = x / (1 - rate) where the element is kept, 0 elsewhere, plus the residual if there is one. The
@@ -81,12 +104,14 @@ void drop(const KernelCall& call, Context& context, const TensorView* residual) 
     const T* x = call.inputs[0].as<T>().data();
     const T* base = residual ? residual->as<T>().data() : nullptr;
     T* y = call.outputs[0].as<T>().data();
+    const GlobalElements global = global_elements(call, attrs);
     for_each_elem_block(context.pool, call.outputs[0].num_elems(), [=](std::int64_t begin, std::int64_t end) {
-      std::array<std::uint32_t, kMaskElems> bits;
-      for (std::int64_t at = begin; at < end; at += kMaskElems) {
-        random_bits(counters, at, bits.data());
-        drop_block(x + at, base ? base + at : nullptr, y + at, bits.data(), threshold, keep_factor,
-                   std::min(kMaskElems, end - at));
+      std::array<std::uint32_t, kMaskElems + 4> room;
+      for (std::int64_t at = begin; at < end;) {
+        const std::int64_t size = std::min({kMaskElems, end - at, global.run - at % global.run});
+        const std::uint32_t* bits = random_bits(counters, global(at), room.data());
+        drop_block(x + at, base ? base + at : nullptr, y + at, bits, threshold, keep_factor, size);
+        at += size;
       }
     });
   });

@@ -15,6 +15,9 @@ std::int64_t layer_norm_grad_workspace_bytes(const Graph& graph, const Node& nod
 std::int64_t linear_cross_entropy_workspace_bytes(const Graph& graph, const Node& node, int num_threads);
 std::int64_t attention_node_workspace_bytes(const Graph& graph, const Node& node, int num_threads);
 
+// Copies of tensors that do not divide evenly among the ranks.
+std::int64_t collective_workspace_bytes(const Graph& graph, const Node& node);
+
 // The call's workspace as `num_elems` of A; asserts that they fit.
 template <class A>
 std::span<A> workspace_as(const KernelCall& call, std::int64_t num_elems) {

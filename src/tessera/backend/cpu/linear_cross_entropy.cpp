@@ -6,6 +6,7 @@
 #include "tessera/backend/cpu/gemm.h"
 #include "tessera/backend/cpu/kernel_workspace.h"
 #include "tessera/backend/cpu/loop_blocks.h"
+#include "tessera/backend/cpu/vocabulary_rows.h"
 #include "tessera/ops/cross_entropy.h"
 
 namespace tessera::cpu {
@@ -14,16 +15,18 @@ namespace {
 // The shapes both kernels work with.
 struct Head {
   std::int64_t rows, width, vocab, chunk;
+  CutRange cut;
 };
 
 Head head_of(const Shape& x, const Shape& weight, const Attrs& attrs) {
-  return {x.num_rows(), weight[1], weight[0], attrs.as<LinearCrossEntropyAttrs>().chunk_rows};
+  const auto& own = attrs.as<LinearCrossEntropyAttrs>();
+  return {x.num_rows(), weight[1], weight[0], own.chunk_rows, own.vocabulary};
 }
 
 // Rows [first, first + count) of x times the weight, into the chunk at the front of the workspace.
 template <class T>
-std::span<Accumulate<T>> chunk_logits(const KernelCall& call, Context& context, const Head& head, std::int64_t first,
-                                      std::int64_t count, std::span<std::byte> scratch) {
+std::span<Accumulate<T>> chunk_logits(const KernelCall& call, Context& context, const Head& head,
+                                      std::int64_t first, std::int64_t count, std::span<std::byte> scratch) {
   const auto logits = workspace_as<Accumulate<T>>(call, head.chunk * head.vocab);
   gemm(context.pool,
        Gemm<T, T, Accumulate<T>>{.shape = {count, head.vocab, head.width},
@@ -34,11 +37,38 @@ std::span<Accumulate<T>> chunk_logits(const KernelCall& call, Context& context, 
   return logits;
 }
 
-std::int64_t chunk_bytes(const Head& head, DType dtype) { return head.chunk * head.vocab * dtype_bytes(dtype); }
+// Logits, and what ranks tell each other of them.
+std::int64_t chunk_bytes(const Head& head, DType dtype) {
+  return (head.chunk * head.vocab + summary_elems(head.chunk, head.cut)) * dtype_bytes(dtype);
+}
 
 template <class T>
 std::span<std::byte> scratch_behind_chunk(const KernelCall& call, const Head& head) {
   return call.workspace.subspan(static_cast<std::size_t>(chunk_bytes(head, dtype_of<Accumulate<T>>)));
+}
+
+// The loss of a chunk. With `grad_scale` its logits become their own gradients.
+template <class A>
+double chunk_loss(const KernelCall& call, Context& context, const Head& head, std::span<A> logits,
+                  std::span<const std::int32_t> targets, const A* grad_scale) {
+  const auto count = static_cast<std::int64_t>(targets.size());
+  if (head.cut.cut) {
+    const auto summaries =
+        workspace_as<A>(call, head.chunk * head.vocab + summary_elems(head.chunk, head.cut))
+            .subspan(static_cast<std::size_t>(head.chunk * head.vocab));
+    return cut_rows_loss<A>(call, context, head.cut, {logits, head.vocab, targets, summaries}, grad_scale);
+  }
+  return sum_over_blocks(context.pool, count, 1, [&](std::int64_t begin, std::int64_t end) {
+    double sum = 0;
+    for (std::int64_t r = begin; r < end; ++r) {
+      const auto row =
+          logits.subspan(static_cast<std::size_t>(r * head.vocab), static_cast<std::size_t>(head.vocab));
+      const std::int32_t target = targets[static_cast<std::size_t>(r)];
+      sum += grad_scale == nullptr ? cross_entropy_row<A>(row, target)
+                                   : cross_entropy_row_grad<A>(row, target, *grad_scale, row);
+    }
+    return sum;
+  });
 }
 
 }  // namespace
@@ -51,15 +81,10 @@ void linear_cross_entropy(const KernelCall& call, Context& context) {
     double loss = 0;
     for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
       const std::int64_t count = std::min(head.chunk, head.rows - first);
-      const auto logits = chunk_logits<T>(call, context, head, first, count, scratch_behind_chunk<T>(call, head));
-      loss += sum_over_blocks(context.pool, count, 1, [&](std::int64_t begin, std::int64_t end) {
-        double sum = 0;
-        for (std::int64_t r = begin; r < end; ++r) {
-          const auto row = logits.subspan(static_cast<std::size_t>(r * head.vocab), static_cast<std::size_t>(head.vocab));
-          sum += cross_entropy_row<A>(row, targets[static_cast<std::size_t>(first + r)]);
-        }
-        return sum;
-      });
+      const auto logits =
+          chunk_logits<T>(call, context, head, first, count, scratch_behind_chunk<T>(call, head));
+      const auto some = targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+      loss += chunk_loss<A>(call, context, head, logits, some, nullptr);
     }
     const A scale = call.inputs[3].as<A>()[0];
     call.outputs[0].as<A>()[0] = static_cast<A>(loss) * scale;
@@ -77,14 +102,8 @@ void linear_cross_entropy_grad(const KernelCall& call, Context& context) {
     for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
       const std::int64_t count = std::min(head.chunk, head.rows - first);
       const auto logits = chunk_logits<T>(call, context, head, first, count, scratch);
-      loss += sum_over_blocks(context.pool, count, 1, [&](std::int64_t begin, std::int64_t end) {
-        double sum = 0;
-        for (std::int64_t r = begin; r < end; ++r) {
-          const auto row = logits.subspan(static_cast<std::size_t>(r * head.vocab), static_cast<std::size_t>(head.vocab));
-          sum += cross_entropy_row_grad<A>(row, targets[static_cast<std::size_t>(first + r)], scale, row);
-        }
-        return sum;
-      });
+      const auto some = targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+      loss += chunk_loss<A>(call, context, head, logits, some, &scale);
       gemm(context.pool,
            Gemm<A, T, T>{.shape = {count, head.width, head.vocab},
                          .a = {logits.data(), head.vocab, false},
@@ -107,10 +126,10 @@ std::int64_t linear_cross_entropy_workspace_bytes(const Graph& graph, const Node
   const ValueType& x = graph.type(node.inputs[0]);
   const Head head = head_of(x.shape, graph.type(node.inputs[1]).shape, node.attrs);
   const DType wide = accumulate_dtype(x.dtype);
-  const std::int64_t products = std::max(
-      {gemm_workspace_bytes({head.chunk, head.vocab, head.width}, wide, num_threads),
-       gemm_workspace_bytes({head.chunk, head.width, head.vocab}, x.dtype, num_threads),
-       gemm_workspace_bytes({head.vocab, head.width, head.chunk}, wide, num_threads)});
+  const std::int64_t products =
+      std::max({gemm_workspace_bytes({head.chunk, head.vocab, head.width}, wide, num_threads),
+                gemm_workspace_bytes({head.chunk, head.width, head.vocab}, x.dtype, num_threads),
+                gemm_workspace_bytes({head.vocab, head.width, head.chunk}, wide, num_threads)});
   return chunk_bytes(head, wide) + products;
 }
 

@@ -1,9 +1,11 @@
-// sum_squares, clip_factor, adamw.
+// sum_squares, sum_scalars, clip_factor, adamw.
 #include <cmath>
+#include <cstring>
 
 #include "tessera/backend/cpu/element.h"
 #include "tessera/backend/cpu/kernel.h"
 #include "tessera/backend/cpu/loop_blocks.h"
+#include "tessera/backend/cpu/rank_part.h"
 #include "tessera/ops/optimizer_ops.h"
 
 namespace tessera::cpu {
@@ -80,21 +82,42 @@ void adamw_block(const AdamWFactors<Accumulate<T>>& by, Accumulate<T>* weight, A
 }  // namespace
 
 void sum_squares(const KernelCall& call, Context& context) {
+  const auto& attrs = call.attrs->as<SumSquaresAttrs>();
+  const ElementRange own = own_range(call, attrs.range, call.inputs[0].num_elems());
   for_dtype(call.inputs[0].dtype, [&]<class T>(T) {
     const T* x = call.inputs[0].as<T>().data();
-    const auto block_sum = [=](std::int64_t begin, std::int64_t end) {
-      return squares_of_block(x, begin, end);
+    const auto sum_of = [&](std::int64_t first, std::int64_t last) {
+      return sum_over_blocks(context.pool, last - first, kTaskElems,
+                             [=](std::int64_t begin, std::int64_t end) {
+                               return squares_of_block(x, first + begin, first + end);
+                             });
     };
-    const double sum = sum_over_blocks(context.pool, call.inputs[0].num_elems(), kTaskElems, block_sum);
+    double sum = 0;
+    if (!attrs.copies.is_shard()) {
+      sum = sum_of(own.begin, own.end);
+    } else {
+      const int rank = coordinate(call, attrs.copies_axis);
+      for_each_shard_run(attrs.whole, attrs.copies, attrs.copies_ranks, rank, [&](const ShardRun& run) {
+        const std::int64_t first = std::max(own.begin, run.local_offset);
+        const std::int64_t last = std::min(own.end, run.local_offset + run.count);
+        if (run.first_copy && first < last) sum += sum_of(first, last);
+      });
+    }
     call.outputs[0].as<Accumulate<T>>()[0] = static_cast<Accumulate<T>>(sum);
   });
 }
 
-// As torch.nn.utils.clip_grad_norm_, whose 1e-6 keeps a norm of zero harmless.
-void clip_factor(const KernelCall& call, Context&) {
+void sum_scalars(const KernelCall& call, Context&) {
   double sum = 0;
   for (const TensorView& input : call.inputs) sum += scalar(input);
-  const double norm = std::sqrt(sum), max_norm = call.attrs->as<ClipFactorAttrs>().max_norm;
+  for_dtype(call.outputs[0].dtype,
+            [&]<class T>(T) { put(call.outputs[0].as<T>()[0], static_cast<Accumulate<T>>(sum)); });
+}
+
+// As torch.nn.utils.clip_grad_norm_, whose 1e-6 keeps a norm of zero harmless.
+void clip_factor(const KernelCall& call, Context&) {
+  const double norm = std::sqrt(scalar(call.inputs[0])),
+               max_norm = call.attrs->as<ClipFactorAttrs>().max_norm;
   const double factor = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
   for_dtype(call.outputs[0].dtype, [&]<class T>(T) {
     put(call.outputs[0].as<T>()[0], static_cast<Accumulate<T>>(norm));
@@ -111,12 +134,18 @@ void adamw(const KernelCall& call, Context& context) {
     const AdamWFactors<A> factors(call.attrs->as<AdamWAttrs>(), learning_rate, step, clip);
     const bool has_master = call.outputs.size() == 5;
     TS_ASSERT(has_master == (std::is_same_v<T, Bf16>));
-    A* weight = call.outputs[has_master ? 4 : 0].as<A>().data();
-    A* grad = call.outputs[1].as<A>().data();
+    // Parameter and gradient lie whole, the state is this rank's range of them.
+    const std::int64_t num_elems = call.inputs[0].num_elems();
+    const ElementRange own = own_range(call, call.attrs->as<AdamWAttrs>().range, num_elems);
+    A* weight = has_master ? call.outputs[4].as<A>().data() : call.outputs[0].as<A>().data() + own.begin;
+    A* whole_grad = call.outputs[1].as<A>().data();
+    A* grad = whole_grad + own.begin;
     A* moment1 = call.outputs[2].as<A>().data();
     A* moment2 = call.outputs[3].as<A>().data();
-    T* rounded = call.outputs[0].as<T>().data();
-    for_each_elem_block(context.pool, call.inputs[0].num_elems(), [=](std::int64_t begin, std::int64_t end) {
+    T* rounded = call.outputs[0].as<T>().data() + own.begin;
+    std::memset(whole_grad, 0, static_cast<std::size_t>(own.begin) * sizeof(A));
+    std::memset(whole_grad + own.end, 0, static_cast<std::size_t>(num_elems - own.end) * sizeof(A));
+    for_each_elem_block(context.pool, own.size(), [=](std::int64_t begin, std::int64_t end) {
       adamw_block<T>(factors, weight, grad, moment1, moment2, rounded, begin, end);
     });
   });

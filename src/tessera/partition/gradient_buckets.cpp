@@ -1,0 +1,95 @@
+#include "tessera/partition/gradient_buckets.h"
+
+namespace tessera {
+
+void GradientBuckets::reduce_gradients() {
+  if (reduced_) return;
+  reduced_ = true;
+  std::vector<ValueId> accumulators, shared;
+  for (ValueId v = 0; v < whole_.num_values(); ++v) {
+    if (whole_.value(v).role != Role::gradient) continue;
+    // The update reads what the last micro-batch left in the accumulator's place.
+    accumulators.push_back(v);
+    if (options_.mesh.pp > 1 && stages(v).size() > 1) shared.push_back(v);
+  }
+  sum_over_tp(accumulators);
+  if (options_.mesh.dp > 1) {
+    std::vector<ValueId> partial;
+    for (ValueId v : accumulators) {
+      if (local_.placement(v, Axis::dp)->is_partial()) partial.push_back(v);
+    }
+    run_bucketed(options_.zero1 ? Op::reduce_scatter_flat : Op::all_reduce, Axis::dp, Group::dp,
+                 options_.mesh.dp, options_.zero1 ? flat_shard() : replicated(), partial, "gradients");
+  }
+  for (ValueId v : shared) {
+    const std::vector<int>& on = stages(v);
+    TS_CHECK(on.size() == 2 && on[0] == 0,
+             "parameter {} is used on {} pipeline stages, expected the first and the last",
+             parameter_of_state(whole_.value(v)), on.size());
+    run_bucketed(Op::all_reduce, Axis::pp, Group::ends, 2, replicated(), {v}, "tied gradient");
+  }
+}
+
+void GradientBuckets::sum_over_tp(const std::vector<ValueId>& accumulators) {
+  if (options_.mesh.tp == 1) return;
+  std::vector<ValueId> partial;
+  for (ValueId v : accumulators) {
+    const Placement at = *local_.placement(v, Axis::tp);
+    if (at.is_partial()) partial.push_back(v);
+    if (!at.is_shard() || at.copies_agree) continue;
+    Placed summed = local_.placed(v);
+    summed.on(Axis::tp).copies_agree = true;
+    local_.set(v,
+               local_.sum_copies(v, local_.local(v), at, Phase::update,
+                                 whole_.value(v).name + " has a term on every rank that shares a head"),
+               summed);
+  }
+  run_bucketed(Op::all_reduce, Axis::tp, Group::tp, options_.mesh.tp, replicated(), partial, "gradients");
+}
+
+void GradientBuckets::gather_weights() {
+  if (options_.mesh.dp == 1) return;
+  std::vector<ValueId> weights;
+  for (const StateUpdate& update : whole_.state_updates()) {
+    const bool weight = whole_.value(update.before).role == Role::parameter;
+    if (weight && local_.placement(update.after, Axis::dp)->is_flat()) weights.push_back(update.after);
+  }
+  run_bucketed(Op::all_gather_flat, Axis::dp, Group::dp, options_.mesh.dp, replicated(), weights, "weights");
+}
+
+void GradientBuckets::run_bucketed(Op op, Axis axis, Group group, int num_ranks, const Placement& to,
+                                   const std::vector<ValueId>& values, std::string_view what) {
+  const auto stages_of = [&](ValueId v) {
+    const NodeId producer = whole_.value(v).producer;
+    // An updated weight is named after its node; its place is the parameter, input 0.
+    return stages(producer == kNoNode ? v : whole_.node(producer).inputs[1]);
+  };
+  for (std::size_t first = 0; first < values.size();) {
+    std::vector<ValueId> inputs;
+    std::int64_t bytes = 0;
+    std::size_t last = first;
+    while (last < values.size() && stages_of(values[last]) == stages_of(values[first])) {
+      const std::int64_t more = local_.graph().type(local_.local(values[last])).num_bytes();
+      if (!inputs.empty() && bytes + more > options_.bucket_bytes) break;
+      inputs.push_back(local_.local(values[last++]));
+      bytes += more;
+    }
+    const std::string name = fmt::format("{}.{}.{}.{}", what, op_name(op), group_name(group), num_buckets_++);
+    CollectiveAttrs attrs{.group = group, .num_ranks = num_ranks};
+    attrs.why = fmt::format("{} {}, {} to {}", inputs.size(), what, whole_.value(values[first]).name,
+                            whole_.value(values[last - 1]).name);
+    if (axis != Axis::dp && local_.placement(values[first], Axis::dp)->is_flat()) {
+      attrs.range = {true, Axis::dp, options_.mesh.dp};
+    }
+    local_.graph().set_layer(whole_.num_layers());
+    const std::vector<ValueId> outputs = emit(local_.graph(), op, Phase::update, name, attrs, inputs);
+    for (std::size_t i = first; i < last; ++i) {
+      Placed placed = local_.placed(values[i]);
+      placed.on(axis) = to;
+      local_.set(values[i], outputs[i - first], placed);
+    }
+    first = last;
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,27 @@
+#include "tessera/runtime/rank_groups.h"
+
+namespace tessera {
+
+RankGroups::RankGroups(Communicator& world, const Mesh& mesh, int head_copies)
+    : world_(world), mesh_(mesh), at_(coordinates_of(mesh, world.rank())) {
+  TS_ASSERT(world.size() == mesh.num_ranks());
+  const auto add = [&](Group group, bool wanted, int color, int key) {
+    if (wanted) groups_[static_cast<std::size_t>(group)] = world.split(color, key);
+  };
+  add(Group::pp, mesh.pp > 1, at_.dp * mesh.tp + at_.tp, at_.pp);
+  add(Group::dp, mesh.dp > 1, at_.pp * mesh.tp + at_.tp, at_.dp);
+  add(Group::tp, mesh.tp > 1, at_.pp * mesh.dp + at_.dp, at_.tp);
+  // Every rank takes part in a split; the stages in between get groups that nobody uses.
+  const bool end = at_.pp == 0 || at_.pp == mesh.pp - 1;
+  const int color = at_.dp * mesh.tp + at_.tp;
+  add(Group::ends, mesh.pp > 1, end ? color : mesh.dp * mesh.tp + world.rank(), at_.pp);
+  add(Group::heads, head_copies > 1, world.rank() / head_copies, world.rank());
+}
+
+Communicator& RankGroups::group(Group group) const {
+  Communicator* const communicator = groups_[static_cast<std::size_t>(group)].get();
+  TS_ASSERT(communicator != nullptr);
+  return *communicator;
+}
+
+}  // namespace tessera

@@ -1,0 +1,85 @@
+#include "tessera/train/layout.h"
+
+#include "tessera/ops/op_def.h"
+#include "tessera/pipeline/stage_cut.h"
+
+namespace tessera {
+
+Layout resolved(Layout layout, int num_layers) {
+  const int pp = layout.mesh.pp;
+  TS_CHECK(pp <= num_layers, "parallel.pp = {} needs as many layers, the model has {}", pp, num_layers);
+  if (layout.chunks == 0) {
+    const bool two = layout.schedule == ScheduleKind::interleaved && pp > 1 && num_layers >= 2 * pp;
+    layout.chunks = two ? 2 : 1;
+  }
+  TS_CHECK(layout.chunks == 1 || pp > 1, "pipeline.chunks = {} needs a pipeline, but parallel.pp is 1",
+           layout.chunks);
+  TS_CHECK(pp * layout.chunks <= num_layers,
+           "parallel.pp = {} with pipeline.chunks = {} needs {} layers, the model has {}", pp, layout.chunks,
+           pp * layout.chunks, num_layers);
+  return layout;
+}
+
+std::vector<int> stages_of_layers(const Graph& whole, const Layout& layout) {
+  if (layout.mesh.pp == 1) return {};
+  const int num_layers = whole.num_layers();
+  LayerCosts costs;
+  costs.layers.assign(static_cast<std::size_t>(num_layers), 0);
+  for (NodeId id : live_nodes(whole)) {
+    const Node& node = whole.node(id);
+    if (node.phase != Phase::forward && node.phase != Phase::backward) continue;
+    const std::int64_t flops = node_cost(whole, node).flops;
+    if (node.layer < 0) {
+      costs.first_extra += flops;
+    } else if (node.layer >= num_layers) {
+      costs.last_extra += flops;
+    } else {
+      costs.layers[static_cast<std::size_t>(node.layer)] += flops;
+    }
+  }
+  const std::vector<int> cut =
+      layout.layers_per_stage.empty()
+          ? cut_by_cost(costs, layout.mesh.pp, layout.chunks)
+          : cut_as_given(layout.layers_per_stage, num_layers, layout.mesh.pp, layout.chunks);
+  std::vector<int> stages;
+  for (std::size_t stage = 0; stage < cut.size(); ++stage) {
+    stages.insert(stages.end(), static_cast<std::size_t>(cut[stage]), static_cast<int>(stage));
+  }
+  return stages;
+}
+
+RankGraph rank_graph(const Graph& whole, const Layout& layout, const std::vector<int>& stage_of_layer,
+                     int pp_rank, const std::vector<PlacedTensor>* weights) {
+  PartitionOptions options{.mesh = layout.mesh, .sequence = layout.sequence, .zero1 = layout.zero1};
+  options.bucket_bytes = layout.bucket_bytes;
+  options.stage_of_layer = stage_of_layer;
+  options.weights = weights;
+  Partitioned all = partition(whole, options);
+  RankGraph result;
+  result.state = std::move(all.state);
+  result.outputs = std::move(all.outputs);
+  result.head_copies = all.head_copies;
+  if (layout.mesh.pp == 1) {
+    result.graph = std::move(all.graph);
+    result.messages.resize(1);
+    return result;
+  }
+  RankStages stages = cut_stages(all.graph, stage_of_layer, layout.mesh.pp, layout.chunks, pp_rank);
+  result.graph = std::move(stages.graph);
+  result.messages = std::move(stages.messages);
+  return result;
+}
+
+Plan plan_on(const Device& device, const Graph& graph, const PlanOptions& options) {
+  return compile(
+      graph, [&](const Graph& g, const Node& n) { return device.workspace_bytes(g, n); }, options);
+}
+
+std::unique_ptr<Executor> make_executor(Device& device, Graph graph, const ExecutorOptions& options) {
+  Plan plan = plan_on(device, graph,
+                      {.num_slots = options.num_slots, .external_parameters = options.weights_of != nullptr});
+  return std::make_unique<Executor>(std::move(graph), std::move(plan), device, options.weights_of,
+                                    options.ranks);
+}
+
+}  // namespace tessera

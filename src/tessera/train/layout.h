@@ -1,0 +1,54 @@
+// Layout: how a run is spread over ranks: the mesh, what is cut on it, the pipeline. Data, made from a
+// config; and what follows from it for one rank: its graph, its plan's slots, its instruction list.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tessera/partition/partition.h"
+#include "tessera/partition/stages.h"
+#include "tessera/pipeline/schedule.h"
+#include "tessera/runtime/executor.h"
+
+namespace tessera {
+
+struct Layout {
+  Mesh mesh;
+  bool sequence = false;
+  bool zero1 = false;
+  std::int64_t bucket_bytes = std::int64_t{64} << 20;
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  int chunks = 0;  // pipeline stages per rank; 0: 2 if interleaved and there are layers enough
+  std::vector<int> layers_per_stage;  // empty: even by cost
+  int num_micro_batches = 1;          // of each dp rank
+};
+
+// `layout` with its chunks filled in for a model of `num_layers`; refuses more stages than layers.
+Layout resolved(Layout layout, int num_layers);
+
+// The stage of every layer, cut by the layout's rule.
+std::vector<int> stages_of_layers(const Graph& whole, const Layout& layout);
+
+// One rank's part of a graph.
+struct RankGraph {
+  Graph graph;
+  std::vector<PlacedTensor> state;      // of all stages: also what other ranks hold
+  std::vector<StageMessages> messages;  // by chunk
+  std::map<std::string, Placed> outputs;
+  int head_copies = 1;
+};
+
+// `weights`: the placements of a training graph whose weights this graph shares, or null.
+RankGraph rank_graph(const Graph& whole, const Layout& layout, const std::vector<int>& stage_of_layer,
+                     int pp_rank, const std::vector<PlacedTensor>* weights = nullptr);
+
+// Plans the graph on the device and allocates its arena.
+struct ExecutorOptions {
+  std::vector<int> num_slots = {1};
+  const Executor* weights_of = nullptr;  // where the parameters lie, if not in its own arena
+  const RankGroups* ranks = nullptr;
+};
+Plan plan_on(const Device& device, const Graph& graph, const PlanOptions& options);
+std::unique_ptr<Executor> make_executor(Device& device, Graph graph, const ExecutorOptions& options = {});
+
+}  // namespace tessera

@@ -1,0 +1,29 @@
+#include "tessera/train/run_ranks.h"
+
+#include "tessera/comm/local/local_world.h"
+#include "tessera/comm/mpi/mpi_world.h"
+
+namespace tessera {
+
+void run_ranks(const RunConfig& config, bool under_mpi,
+               const std::function<void(Communicator* world)>& rank_program) {
+  const ParallelKeys& p = config.parallel;
+  const std::int64_t num_ranks = p.tp * p.pp * p.dp;
+  if (under_mpi) {
+    run_mpi_rank([&](Communicator& world) {
+      TS_CHECK(world.size() == num_ranks,
+               "parallel.tp = {} times pp = {} times dp = {} are {} ranks, but the launcher started {}", p.tp,
+               p.pp, p.dp, num_ranks, world.size());
+      rank_program(&world);
+    });
+    return;
+  }
+  constexpr std::int64_t kMostThreads = 1024;
+  TS_CHECK(num_ranks <= kMostThreads,
+           "parallel.tp = {} times pp = {} times dp = {} are {} ranks: more than {} need mpirun or srun",
+           p.tp, p.pp, p.dp, num_ranks, kMostThreads);
+  if (num_ranks == 1) return rank_program(nullptr);
+  run_local_ranks(static_cast<int>(num_ranks), [&](Communicator& world) { rank_program(&world); });
+}
+
+}  // namespace tessera

@@ -1,0 +1,116 @@
+#include "tessera/train/weight_store.h"
+
+#include <algorithm>
+
+namespace tessera {
+namespace {
+
+float element(const TensorView& view, std::int64_t i) {
+  const auto at = static_cast<std::size_t>(i);
+  return view.dtype == DType::bf16 ? static_cast<float>(view.as<Bf16>()[at]) : view.as<float>()[at];
+}
+
+std::vector<PlacedTensor> whole_state(const Graph& graph) {
+  std::vector<PlacedTensor> state;
+  for (const Value& value : graph.values()) {
+    if (value.producer == kNoNode) state.push_back({value.name, value.type, value.role, {}});
+  }
+  return state;
+}
+
+}  // namespace
+
+WeightStore::WeightStore(const Executor& executor)
+    : executor_(executor), state_(whole_state(executor.graph())) {}
+
+WeightStore::WeightStore(const Executor& executor, std::vector<PlacedTensor> state, const RankGroups* ranks)
+    : executor_(executor), state_(std::move(state)), ranks_(ranks) {}
+
+const PlacedTensor* WeightStore::find(const std::string& name) const {
+  const auto it =
+      std::find_if(state_.begin(), state_.end(), [&](const PlacedTensor& t) { return t.name == name; });
+  return it == state_.end() ? nullptr : &*it;
+}
+
+const PlacedTensor& WeightStore::at(const std::string& name) const {
+  const PlacedTensor* tensor = find(name);
+  TS_ASSERT(tensor != nullptr);
+  return *tensor;
+}
+
+Shape WeightStore::shape(const std::string& name) const {
+  return at(name).whole.shape;
+}
+
+std::string WeightStore::master_or_self(const std::string& name) const {
+  const std::string master = "master." + name;
+  return contains(master) ? master : name;
+}
+
+template <class F>
+void WeightStore::for_each_run(const PlacedTensor& tensor, F&& f) const {
+  const Mesh mesh = ranks_ ? ranks_->mesh() : Mesh{};
+  const Coordinates here = ranks_ ? ranks_->at() : Coordinates{};
+  const Placement& dp = tensor.placed.on(Axis::dp);
+  const Shape tp_local = local_shape(tensor.whole.shape, tensor.placed.on(Axis::tp));
+  std::int64_t begin = 0, end = tp_local.num_elems();
+  if (dp.is_flat()) {
+    const std::int64_t part = flat_range_size(tp_local.num_elems(), mesh.dp);
+    begin = std::min(end, here.dp * part);
+    end = std::min(end, begin + part);
+  }
+  const bool counts_on_dp = dp.is_partial() || dp.is_flat() || here.dp == 0;
+  for_each_shard_run(tensor.whole.shape, tensor.placed.on(Axis::tp), mesh.tp, here.tp,
+                     [&](const ShardRun& run) {
+                       const std::int64_t first = std::max(begin, run.local_offset),
+                                          last = std::min(end, run.local_offset + run.count);
+                       if (first >= last) return;
+                       f(run.whole_offset + first - run.local_offset, tensor.compact ? first - begin : first,
+                         last - first, run.first_copy && counts_on_dp);
+                     });
+}
+
+std::vector<float> WeightStore::read(const std::string& name) const {
+  const PlacedTensor& tensor = at(name);
+  std::vector<float> whole(static_cast<std::size_t>(tensor.whole.shape.num_elems()), 0.0f);
+  const bool here = executor_.graph().find_input(name) != kNoValue;
+  // A tied weight lies on the first and the last stage and counts once; its gradient has a term on each.
+  const bool last_of_two = tensor.tied && tensor.role != Role::gradient && ranks_ && ranks_->at().pp > 0;
+  if (here && !last_of_two) {
+    const TensorView view = executor_.input(name);
+    for_each_run(tensor, [&](std::int64_t at, std::int64_t local, std::int64_t count, bool counts) {
+      for (std::int64_t i = 0; counts && i < count; ++i)
+        whole[static_cast<std::size_t>(at + i)] = element(view, local + i);
+    });
+  }
+  if (ranks_ && ranks_->world().size() > 1) {
+    ranks_->world().all_reduce(whole.data(), static_cast<std::int64_t>(whole.size()), DType::f32,
+                               Reduction::sum);
+  }
+  return whole;
+}
+
+void WeightStore::write(const std::string& name, std::span<const float> values) const {
+  const PlacedTensor& tensor = at(name);
+  TS_ASSERT(static_cast<std::int64_t>(values.size()) == tensor.whole.shape.num_elems());
+  if (executor_.graph().find_input(name) == kNoValue) return;
+  const TensorView view = executor_.input(name);
+  for_each_run(tensor, [&](std::int64_t at, std::int64_t local, std::int64_t count, bool) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = values[static_cast<std::size_t>(at + i)];
+      const auto to = static_cast<std::size_t>(local + i);
+      if (view.dtype == DType::bf16) {
+        view.as<Bf16>()[to] = Bf16(value);
+      } else {
+        view.as<float>()[to] = value;
+      }
+    }
+  });
+}
+
+void WeightStore::write_parameter(const std::string& name, std::span<const float> values) const {
+  write(name, values);
+  if (const std::string master = master_or_self(name); master != name) write(master, values);
+}
+
+}  // namespace tessera

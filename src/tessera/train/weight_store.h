@@ -1,0 +1,50 @@
+// WeightStore: a model's parameters, accumulators and optimizer state as whole fp32 tensors by name,
+// however they lie on the ranks. Files and comparisons go through it; under bf16 the fp32 master copy is
+// what is read and written, and the bf16 weight is its rounding.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/partition/placed.h"
+#include "tessera/runtime/executor.h"
+
+namespace tessera {
+
+class WeightStore {
+ public:
+  // Everything whole in one executor.
+  explicit WeightStore(const Executor& executor);
+  // `state` of the whole mesh; this rank's part of it is in the executor.
+  WeightStore(const Executor& executor, std::vector<PlacedTensor> state, const RankGroups* ranks);
+
+  bool contains(const std::string& name) const { return find(name) != nullptr; }
+  Shape shape(const std::string& name) const;  // of the whole tensor
+
+  // Read and write one tensor of any role. Reading is collective: every rank calls it, and every rank gets
+  // the whole; terms of sums are added up. Writing is local: every rank takes its part of `values`.
+  std::vector<float> read(const std::string& name) const;
+  void write(const std::string& name, std::span<const float> values) const;
+
+  // A parameter through its master copy, if it has one.
+  std::vector<float> read_parameter(const std::string& name) const { return read(master_or_self(name)); }
+  void write_parameter(const std::string& name, std::span<const float> values) const;
+
+  const Executor& executor() const { return executor_; }
+  bool on_one_rank() const { return ranks_ == nullptr; }
+
+ private:
+  const PlacedTensor* find(const std::string& name) const;
+  const PlacedTensor& at(const std::string& name) const;
+  std::string master_or_self(const std::string& name) const;
+  // f(whole offset, local offset, count, whether this rank's copy is the one that counts)
+  template <class F>
+  void for_each_run(const PlacedTensor& tensor, F&& f) const;
+
+  const Executor& executor_;
+  std::vector<PlacedTensor> state_;
+  const RankGroups* ranks_ = nullptr;
+};
+
+}  // namespace tessera
