@@ -3,78 +3,156 @@
 #include "tessera/cli/options.h"
 #include "tessera/graph/dump.h"
 #include "tessera/metrics/human.h"
-#include "tessera/plan/memory_report.h"
+#include "tessera/pipeline/timeline.h"
 #include "tessera/train/from_config.h"
+#include "tessera/train/job_plan.h"
 #include "tessera/train/run_data.h"
 
 namespace tessera {
 namespace {
 
-void print_bytes(const char* what, std::int64_t bytes) {
-  fmt::print("  {:<24}{:>18}  {:>9}\n", what, bytes, human_bytes(static_cast<double>(bytes)));
+std::string human(std::int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+// One column per pipeline stage; the numbers are exact.
+void print_row(const JobPlan& job, std::string_view what, const std::function<std::int64_t(const StagePlan&)>& number) {
+  fmt::print("  {:<24}", what);
+  for (const StagePlan& stage : job.stages) fmt::print("{:>18}", number(stage));
+  if (job.stages.size() == 1) fmt::print("  {:>9}", human(number(job.stages[0])));
+  fmt::print("\n");
 }
 
-void print_memory(const MemoryReport& m) {
-  fmt::print("memory of the training step, exactly:\n");
-  print_bytes("weights", m.weights);
-  print_bytes("gradients", m.gradients);
-  print_bytes("optimizer state", m.optimizer_state);
-  print_bytes("activations kept", m.activations_kept);
-  print_bytes("temporaries", m.temporaries);
-  print_bytes("logits", m.logits);
-  print_bytes("constants and scalars", m.constants);
-  print_bytes("total", m.total);
+void print_memory(const JobPlan& job) {
+  fmt::print("memory of {}, exactly{}:\n", job.layout.mesh.num_ranks() > 1 ? "a rank" : "the training step",
+             job.stages.size() > 1 ? ", by pipeline stage" : "");
+  const auto row = [&](const char* what, std::int64_t MemoryReport::*field) {
+    print_row(job, what, [=](const StagePlan& stage) { return stage.memory.*field; });
+  };
+  row("weights", &MemoryReport::weights);
+  row("gradients", &MemoryReport::gradients);
+  row("optimizer state", &MemoryReport::optimizer_state);
+  row("activations kept", &MemoryReport::activations_kept);
+  row("temporaries", &MemoryReport::temporaries);
+  row("logits", &MemoryReport::logits);
+  row("constants and scalars", &MemoryReport::constants);
+  row("total", &MemoryReport::total);
 }
 
-void print_flops(const RunConfig& config, const Model& model, const MemoryReport& m) {
-  const std::int64_t micro_batches = config.train.global_batch / config.train.micro_batch;
+void print_pipeline(const JobPlan& job) {
+  if (job.schedule.num_stages == 1) return;
+  fmt::print("  {:<24}", "layers");
+  for (const StagePlan& stage : job.stages) fmt::print("{:>18}", stage.layers.size());
+  fmt::print("\n  {:<24}", "micro-batches in flight");
+  for (int peak : job.proof.peak_in_flight) fmt::print("{:>18}", peak);
+  fmt::print("\npipeline: {}, {} ranks of {} stages, {} micro-batches, bubble {:.2f} % by flops\n",
+             schedule_name(job.schedule.kind), job.schedule.num_stages, job.schedule.num_chunks,
+             job.schedule.num_micro_batches, 100 * job.timing.bubble_fraction());
+  fmt::print("  proved: every send has its receive, in an order that cannot deadlock\n");
+}
+
+void print_traffic_totals(const JobPlan& job) {
+  if (job.layout.mesh.num_ranks() == 1) return;
+  fmt::print("bytes that a rank sends per step, at the least:\n");
+  for (int g = 0; g < kNumGroups; ++g) {
+    const auto group = static_cast<Group>(g);
+    bool any = false;
+    for (const StagePlan& stage : job.stages) any |= bytes_sent(stage.traffic, group) > 0;
+    if (any) print_row(job, group_name(group), [=](const StagePlan& s) { return bytes_sent(s.traffic, group); });
+  }
+}
+
+void print_flops(const RunConfig& config, const Model& model, const JobPlan& job) {
   const auto tokens = static_cast<double>(config.train.global_batch * config.train.seq_len);
-  const std::int64_t step = micro_batches * (m.forward_flops + m.backward_flops) + m.update_flops;
-  const std::int64_t useful =
-      micro_batches * training_flops(model, {config.train.micro_batch, config.train.seq_len});
-  fmt::print("one step: {} tokens in {} micro-batches\n", human_count(tokens), micro_batches);
-  fmt::print("  {:<24}{:>18}  {:>9}\n", "flops", step, human_count(static_cast<double>(step)));
-  fmt::print("  {:<24}{:>18}  {:>9}\n", "of them the model's", useful,
-             human_count(static_cast<double>(useful)));
-  fmt::print("  {:<24}{:>18}\n", "model flops per token", human_count(static_cast<double>(useful) / tokens));
+  std::int64_t most = 0;
+  for (const StagePlan& stage : job.stages) {
+    const MemoryReport& m = stage.memory;
+    most = std::max(most, job.layout.num_micro_batches * (m.forward_flops + m.backward_flops) + m.update_flops);
+  }
+  const auto useful = static_cast<double>(config.train.global_batch) *
+                      static_cast<double>(training_flops(model, {1, config.train.seq_len}));
+  fmt::print("one step: {} tokens in {} micro-batches\n", human_count(tokens), job.layout.num_micro_batches);
+  fmt::print("  {:<24}{:>18}  {:>9}\n", job.layout.mesh.num_ranks() > 1 ? "flops, busiest rank" : "flops", most,
+             human_count(static_cast<double>(most)));
+  fmt::print("  {:<24}{:>18.0f}  {:>9}\n", "the model's", useful, human_count(useful));
+  fmt::print("  {:<24}{:>18}\n", "model flops per token", human_count(useful / tokens));
+}
+
+void print_collectives(const StagePlan& stage) {
+  fmt::print("collectives of a step:\n  {:<6}{:<15}{:<9}{:>7}{:>14}{:>14}  {}\n", "group", "kind", "program", "count",
+             "payload", "sent each", "of what, and why");
+  for (const TrafficLine& line : stage.traffic) {
+    fmt::print("  {:<6}{:<15}{:<9}{:>7}{:>14}{:>14}  {}: {}\n", group_name(line.group), line.kind,
+               phase_name(line.phase), line.count, line.payload, line.sent, line.value, line.why);
+  }
+}
+
+void print_biggest(const StagePlan& stage) {
+  fmt::print("biggest tensors:\n");
+  for (const BigTensor& tensor : biggest_tensors(stage.graph, stage.plan, 10)) {
+    fmt::print("  {:<44} {:<22} {:>9}  {}\n", tensor.name, tensor.type.text(), human(tensor.type.num_bytes()),
+               tensor.place);
+  }
+}
+
+struct PlanArguments {
+  std::string config, graph_file, dot_file, plan_file, trace_file;
+  std::int64_t stage = 0;
+  bool collectives = false, timeline = false;
+  std::vector<std::string> overrides;
+};
+
+void print_head(const JobPlan& job, const StagePlan& stage, const Device& device) {
+  const Mesh& mesh = job.layout.mesh;
+  fmt::print("{} parameters on {}, plan {:016x}\n", job.num_parameters, device.name(), plan_hash(stage.graph, stage.plan));
+  if (mesh.num_ranks() > 1) {
+    fmt::print("{} ranks: pp {} x dp {} x tp {}{}{}\n", mesh.num_ranks(), mesh.pp, mesh.dp, mesh.tp,
+               job.layout.sequence ? ", sequence parallel" : "", job.layout.zero1 ? ", ZeRO-1" : "");
+  }
+  fmt::print("programs: init {} steps, forward {}, backward {}, update {}\n", stage.plan.program(Phase::init).size(),
+             stage.plan.program(Phase::forward).size(), stage.plan.program(Phase::backward).size(),
+             stage.plan.program(Phase::update).size());
+}
+
+void print_plan(const PlanArguments& arguments) {
+  const RunConfig config = load_run_config(arguments.config, arguments.overrides);
+  const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config));
+  const std::unique_ptr<Device> device = make_device(config);
+  const JobPlan job = plan_job(*model, training_graph_options(config), layout_of(config), *device);
+  const auto num_stages = static_cast<std::int64_t>(job.stages.size());
+  TS_CHECK(arguments.stage >= 0 && arguments.stage < num_stages, "--stage: found {}, expected 0 to {}", arguments.stage,
+           num_stages - 1);
+  const StagePlan& stage = job.stages[static_cast<std::size_t>(arguments.stage)];
+  print_head(job, stage, *device);
+  print_memory(job);
+  print_pipeline(job);
+  print_traffic_totals(job);
+  print_flops(config, *model, job);
+  print_biggest(stage);
+  if (arguments.collectives) print_collectives(stage);
+  if (arguments.timeline) fmt::print("{}", timeline_text(job.schedule, job.timing));
+  if (!arguments.graph_file.empty()) write_file(arguments.graph_file, dump_text(stage.graph));
+  if (!arguments.dot_file.empty()) write_file(arguments.dot_file, dump_dot(stage.graph));
+  if (!arguments.plan_file.empty()) write_file(arguments.plan_file, dump_text(stage.graph, stage.plan));
+  if (!arguments.trace_file.empty()) write_file(arguments.trace_file, timeline_trace(job.schedule, job.timing));
 }
 
 }  // namespace
 
 int plan_command(int argc, const char* const* argv) {
-  std::string path, graph_file, dot_file, plan_file;
-  std::vector<std::string> overrides;
-  Options options(
-      "tessera plan",
-      "Compile the training step of CONFIG and print its memory and work; nothing is allocated or run.");
-  options.positional("CONFIG", &path, "the run's YAML file");
-  options.option("--graph FILE", &graph_file, "write the graph, a line per node");
-  options.option("--dot FILE", &dot_file, "write the graph for Graphviz");
-  options.option("--steps FILE", &plan_file, "write the programs, a line per step with its place in memory");
-  options.rest("key=value", &overrides, "change keys of CONFIG, e.g. device=null");
+  PlanArguments arguments;
+  Options options("tessera plan",
+                  "Compile the training step of CONFIG for every rank and print its memory, work and traffic; nothing is "
+                  "allocated or run.");
+  options.positional("CONFIG", &arguments.config, "the run's YAML file");
+  options.flag("--collectives", &arguments.collectives, "list every collective of a step, its bytes and why it is there");
+  options.flag("--timeline", &arguments.timeline, "draw the pipeline's schedule");
+  options.option("--trace FILE", &arguments.trace_file, "write the schedule for chrome://tracing");
+  options.option("--stage N", &arguments.stage, "which pipeline stage the lists and files are of");
+  options.option("--graph FILE", &arguments.graph_file, "write the graph, a line per node");
+  options.option("--dot FILE", &arguments.dot_file, "write the graph for Graphviz");
+  options.option("--steps FILE", &arguments.plan_file, "write the programs, a line per step with its place in memory");
+  options.rest("key=value", &arguments.overrides, "change keys of CONFIG, e.g. device=null parallel.tp=8");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-
-  const RunConfig config = load_run_config(path, overrides);
-  const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config));
-  const std::unique_ptr<Device> device = make_device(config);
-  const Graph graph = build_training_graph(*model, training_graph_options(config)).graph;
-  const Plan plan = plan_on(*device, graph, {});
-  const MemoryReport m = report_memory(graph, plan);
-
-  fmt::print("{} parameters on {}, plan {:016x}\n", m.num_parameters, device->name(), plan_hash(graph, plan));
-  fmt::print("programs: init {} steps, forward {}, backward {}, update {}\n",
-             plan.program(Phase::init).size(), plan.program(Phase::forward).size(),
-             plan.program(Phase::backward).size(), plan.program(Phase::update).size());
-  print_memory(m);
-  print_flops(config, *model, m);
-  fmt::print("biggest tensors:\n");
-  for (const BigTensor& tensor : biggest_tensors(graph, plan, 10)) {
-    fmt::print("  {:<44} {:<22} {:>9}  {}\n", tensor.name, tensor.type.text(),
-               human_bytes(static_cast<double>(tensor.type.num_bytes())), tensor.place);
-  }
-  if (!graph_file.empty()) write_file(graph_file, dump_text(graph));
-  if (!dot_file.empty()) write_file(dot_file, dump_dot(graph));
-  if (!plan_file.empty()) write_file(plan_file, dump_text(graph, plan));
+  print_plan(arguments);
   return 0;
 }
 

@@ -114,13 +114,13 @@ Cost cost_fused_grad(const Graph& graph, const Node& node) {
 // A shard with fewer rows or a smaller vocabulary has chunks of about the same bytes.
 Attrs local_linear_cross_entropy(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
   auto local = attrs.as<LinearCrossEntropyAttrs>();
-  const std::int64_t rows = call.inputs[0].shape.num_rows();
   if (strategy.letter == 'v') {
     local.vocabulary = {true, call.axis, call.inputs[1].shape[0], call.num_ranks};
-    local.chunk_rows = std::min(rows, local.chunk_rows * call.num_ranks);
+    local.chunk_rows *= call.num_ranks;
   } else if (strategy.letter == '.') {
-    local.chunk_rows = std::min(local.chunk_rows, (rows + call.num_ranks - 1) / call.num_ranks);
+    local.rows = (local.rows + call.num_ranks - 1) / call.num_ranks;
   }
+  local.chunk_rows = std::min(local.chunk_rows, local.rows);
   return local;
 }
 
@@ -179,7 +179,7 @@ ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, ValueId 
   // A weight without dims has no vocabulary; the shape rule says so.
   const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = head.rank() == 0 ? 1 : head[0];
   return emit(graph, Op::linear_cross_entropy, Phase::forward, std::move(name),
-              LinearCrossEntropyAttrs{choose_chunk_rows(rows, vocab)}, {x, weight, targets, loss_scale})[0];
+              LinearCrossEntropyAttrs{choose_chunk_rows(rows, vocab), rows}, {x, weight, targets, loss_scale})[0];
 }
 
 }  // namespace tessera

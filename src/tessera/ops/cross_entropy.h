@@ -14,6 +14,7 @@ namespace tessera {
 
 struct LinearCrossEntropyAttrs {
   std::int64_t chunk_rows = 0;
+  std::int64_t rows = 0;  // of x; 0: not told, and then not to be cut
   // Of a cut vocabulary a rank makes the logits of its own rows; the ranks then exchange three numbers per
   // token (maximum, sum of exponentials, target's logit), never the logits.
   CutRange vocabulary = {};

@@ -18,8 +18,9 @@ Evaluator::Evaluator(const Model& model, BatchShape shape, DType dtype, Device& 
     : shape_(shape), ranks_(training.ranks()) {
   const Layout& layout = training.layout();
   const Graph whole = build_loss_graph(model, {shape.batch * layout.mesh.dp, shape.seq_len}, dtype).graph;
-  RankGraph mine =
-      rank_graph(whole, layout, training.stage_of_layer(), ranks_ ? ranks_->at().pp : 0, &training.state());
+  RankStages mine =
+      rank_stages(partition_layout(whole, layout, training.stage_of_layer(), &training.state()), layout,
+                  training.stage_of_layer(), ranks_ ? ranks_->at().pp : 0);
   executor_ = make_executor(device, std::move(mine.graph),
                             {.num_slots = std::vector<int>(static_cast<std::size_t>(layout.chunks), 1),
                              .weights_of = &training.executor(),

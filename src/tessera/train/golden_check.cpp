@@ -152,7 +152,8 @@ class Check {
         build_logits_graph(*model_, {batches_.batch, batches_.seq_len}, weight_dtype(config_.precision))
             .graph;
     const Coordinates at = step.ranks() ? step.ranks()->at() : Coordinates{};
-    RankGraph mine = rank_graph(whole, layout, step.stage_of_layer(), at.pp, &step.state());
+    RankStages mine = rank_stages(partition_layout(whole, layout, step.stage_of_layer(), &step.state()), layout,
+                                  step.stage_of_layer(), at.pp);
     const auto executor =
         make_executor(*device_, std::move(mine.graph),
                       {.num_slots = std::vector<int>(static_cast<std::size_t>(layout.chunks), 1),

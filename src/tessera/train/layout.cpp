@@ -48,26 +48,19 @@ std::vector<int> stages_of_layers(const Graph& whole, const Layout& layout) {
   return stages;
 }
 
-RankGraph rank_graph(const Graph& whole, const Layout& layout, const std::vector<int>& stage_of_layer,
-                     int pp_rank, const std::vector<PlacedTensor>* weights) {
+Partitioned partition_layout(const Graph& whole, const Layout& layout, const std::vector<int>& stage_of_layer,
+                             const std::vector<PlacedTensor>* weights) {
   PartitionOptions options{.mesh = layout.mesh, .sequence = layout.sequence, .zero1 = layout.zero1};
   options.bucket_bytes = layout.bucket_bytes;
   options.stage_of_layer = stage_of_layer;
   options.weights = weights;
-  Partitioned all = partition(whole, options);
-  RankGraph result;
-  result.state = std::move(all.state);
-  result.outputs = std::move(all.outputs);
-  result.head_copies = all.head_copies;
-  if (layout.mesh.pp == 1) {
-    result.graph = std::move(all.graph);
-    result.messages.resize(1);
-    return result;
-  }
-  RankStages stages = cut_stages(all.graph, stage_of_layer, layout.mesh.pp, layout.chunks, pp_rank);
-  result.graph = std::move(stages.graph);
-  result.messages = std::move(stages.messages);
-  return result;
+  return partition(whole, options);
+}
+
+RankStages rank_stages(const Partitioned& partitioned, const Layout& layout, const std::vector<int>& stage_of_layer,
+                       int pp_rank) {
+  if (layout.mesh.pp == 1) return {partitioned.graph, std::vector<StageMessages>(1)};
+  return cut_stages(partitioned.graph, stage_of_layer, layout.mesh.pp, layout.chunks, pp_rank);
 }
 
 Plan plan_on(const Device& device, const Graph& graph, const PlanOptions& options) {

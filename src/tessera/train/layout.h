@@ -29,18 +29,13 @@ Layout resolved(Layout layout, int num_layers);
 // The stage of every layer, cut by the layout's rule.
 std::vector<int> stages_of_layers(const Graph& whole, const Layout& layout);
 
-// One rank's part of a graph.
-struct RankGraph {
-  Graph graph;
-  std::vector<PlacedTensor> state;      // of all stages: also what other ranks hold
-  std::vector<StageMessages> messages;  // by chunk
-  std::map<std::string, Placed> outputs;
-  int head_copies = 1;
-};
-
-// `weights`: the placements of a training graph whose weights this graph shares, or null.
-RankGraph rank_graph(const Graph& whole, const Layout& layout, const std::vector<int>& stage_of_layer,
-                     int pp_rank, const std::vector<PlacedTensor>* weights = nullptr);
+// The graph partitioned over dp and tp, the same for all ranks. `weights`: the placements of a training
+// graph whose weights this graph shares, or null.
+Partitioned partition_layout(const Graph& whole, const Layout& layout, const std::vector<int>& stage_of_layer,
+                             const std::vector<PlacedTensor>* weights = nullptr);
+// One pipeline rank's part of it.
+RankStages rank_stages(const Partitioned& partitioned, const Layout& layout, const std::vector<int>& stage_of_layer,
+                       int pp_rank);
 
 // Plans the graph on the device and allocates its arena.
 struct ExecutorOptions {

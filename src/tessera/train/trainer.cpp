@@ -223,15 +223,18 @@ void Run::restore(const std::filesystem::path& folder) {
 }
 
 double Run::evaluate() {
+  // The same sequences on every layout: rows beyond them are not scored.
+  const std::int64_t wanted = std::min(config_.train.eval_batches * config_.train.micro_batch, data_.valid_samples.size());
   double sum = 0;
-  const std::int64_t available =
-      std::max<std::int64_t>(1, data_.valid_samples.size() / eval_batch_.batch_size);
-  const std::int64_t count = std::min(config_.train.eval_batches, available);
-  for (std::int64_t b = 0; b < count; ++b) {
-    valid_->fill(b * eval_batch_.batch_size, eval_batch_);
-    sum += evaluator_->loss(eval_batch_.inputs, eval_batch_.targets);
+  std::int64_t done = 0;
+  for (; done < wanted; done += eval_batch_.batch_size) {
+    valid_->fill(done, eval_batch_);
+    const std::int64_t rows = std::min(eval_batch_.batch_size, wanted - done);
+    const auto scored = static_cast<std::size_t>(rows * config_.train.seq_len);
+    std::fill(eval_batch_.targets.begin() + static_cast<std::ptrdiff_t>(scored), eval_batch_.targets.end(), -1);
+    sum += evaluator_->loss(eval_batch_.inputs, eval_batch_.targets) * static_cast<double>(rows);
   }
-  return sum / static_cast<double>(count);
+  return sum / static_cast<double>(wanted);
 }
 
 // Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept.

@@ -17,9 +17,10 @@ TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& optio
   layout_ = resolved(layout, built.graph.num_layers());
   stage_of_layer_ = stages_of_layers(built.graph, layout_);
   const int pp_rank = world ? coordinates_of(layout_.mesh, world->rank()).pp : 0;
-  RankGraph mine = rank_graph(built.graph, layout_, stage_of_layer_, pp_rank);
-  state_ = mine.state;
-  if (world) ranks_ = std::make_unique<RankGroups>(*world, layout_.mesh, mine.head_copies);
+  Partitioned partitioned = partition_layout(built.graph, layout_, stage_of_layer_);
+  state_ = std::move(partitioned.state);
+  if (world) ranks_ = std::make_unique<RankGroups>(*world, layout_.mesh, partitioned.head_copies);
+  RankStages mine = rank_stages(partitioned, layout_, stage_of_layer_, pp_rank);
   Schedule schedule =
       make_schedule(layout_.schedule, layout_.mesh.pp, layout_.chunks, layout_.num_micro_batches);
   check_schedule(schedule);
