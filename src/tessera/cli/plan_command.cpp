@@ -33,7 +33,7 @@ void print_memory(const JobPlan& job) {
   row("activations kept", &MemoryReport::activations_kept);
   row("temporaries", &MemoryReport::temporaries);
   row("logits", &MemoryReport::logits);
-  row("constants and scalars", &MemoryReport::constants);
+  row("constants, alignment", &MemoryReport::constants);
   row("total", &MemoryReport::total);
 }
 

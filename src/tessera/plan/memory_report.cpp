@@ -12,7 +12,7 @@ MemoryReport report_memory(const Graph& graph, const Plan& plan) {
   for (ValueId v = 0; v < graph.num_values(); ++v) {
     const Value& value = graph.value(v);
     if (plan.locations[static_cast<std::size_t>(v)].region == Region::external) continue;
-    const std::int64_t bytes = align_up(value.type.num_bytes());
+    const std::int64_t bytes = value.type.num_bytes();
     switch (value.role) {
       case Role::parameter:
         report.weights += bytes;

@@ -14,7 +14,7 @@ struct MemoryReport {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer_state = 0;
-  std::int64_t constants = 0;         // constants, scalars, outputs
+  std::int64_t constants = 0;         // constants, scalars, outputs, and what aligning the above costs
   std::int64_t activations_kept = 0;  // all slots
   std::int64_t temporaries = 0;       // without the logits' scratch
   std::int64_t logits = 0;            // the loss's chunk of logits and its scratch
