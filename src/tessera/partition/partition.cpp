@@ -169,15 +169,13 @@ class Partitioner {
   void add_local(const Node& node, const Attrs& attrs, const std::vector<Placed>& reads,
                  std::vector<Placed>& writes) {
     std::vector<ValueId> inputs;
-    for (std::size_t i = 0; i < reads.size(); ++i)
-      inputs.push_back(local_.converted(node.inputs[i], reads[i], node));
-    // Every stage sums over its own parameters.
-    if (node.op == Op::sum_scalars && size(Axis::pp) > 1) writes[0].on(Axis::pp) = partial_sum();
-    if (node.op == Op::clip_factor && size(Axis::pp) > 1 &&
-        local_.placement(node.inputs[0], Axis::pp)->is_partial()) {
-      local_.resolve(node.inputs[0], Axis::pp, node);
-      inputs[0] = local_.local(node.inputs[0]);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (local_.placement(v, Axis::pp)->is_partial()) local_.resolve(v, Axis::pp, node);
+      inputs.push_back(local_.converted(v, reads[i], node));
     }
+    // A sum over all parameters: every stage has its own.
+    if (node.op == Op::sum_scalars && size(Axis::pp) > 1) writes[0].on(Axis::pp) = partial_sum();
     local_.graph().set_layer(node.layer);
     const std::vector<ValueId> outputs = emit(local_.graph(), node.op, node.phase, node.name, attrs, inputs);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
