@@ -18,7 +18,7 @@ TEST(CpuEmbedding, TakesRows) {
       for (double id : ids.values()) {
         for (std::int64_t c = 0; c < n; ++c) wanted.push_back(rows[static_cast<std::int64_t>(id) * n + c]);
       }
-      EXPECT_EQ(run_kernel(cpu::embedding, Op::embedding, {}, {table, ids})[0], wanted);
+      EXPECT_EQ(run_kernel(cpu::embedding, Op::embedding, EmbeddingAttrs{}, {table, ids})[0], wanted);
     }
   }
 }
@@ -34,8 +34,8 @@ TEST(CpuEmbedding, GradientAddsRowsOfTheSameId) {
       for (std::size_t r = 0; r < id.size(); ++r) {
         for (std::int64_t c = 0; c < n; ++c) wanted[static_cast<std::int64_t>(id[r]) * n + c] += g[r * n + c];
       }
-      expect_close(run_kernel(cpu::embedding_grad, Op::embedding_grad, {}, {sums, ids, dy})[0], wanted,
-                   accumulate_dtype(dtype), 10);
+      expect_close(run_kernel(cpu::embedding_grad, Op::embedding_grad, EmbeddingAttrs{}, {sums, ids, dy})[0],
+                   wanted, accumulate_dtype(dtype), 10);
     }
   }
 }
@@ -46,8 +46,9 @@ TEST(CpuEmbeddingDeathTest, AnIdOutsideOfTheTableAborts) {
   const HostTensor dy = random_tensor(DType::f32, {1, 8}, 2);
   for (double id : {-1.0, static_cast<double>(kVocabulary)}) {
     const HostTensor ids({DType::i32, {1}}, {id});
-    EXPECT_DEATH(run_kernel(cpu::embedding, Op::embedding, {}, {table, ids}), "id < ");
-    EXPECT_DEATH(run_kernel(cpu::embedding_grad, Op::embedding_grad, {}, {table, ids, dy}), "id < ");
+    EXPECT_DEATH(run_kernel(cpu::embedding, Op::embedding, EmbeddingAttrs{}, {table, ids}), "id < ");
+    EXPECT_DEATH(run_kernel(cpu::embedding_grad, Op::embedding_grad, EmbeddingAttrs{}, {table, ids, dy}),
+                 "id < ");
   }
 }
 

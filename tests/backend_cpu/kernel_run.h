@@ -26,7 +26,7 @@ inline std::vector<HostTensor> run_once(Kernel kernel, const Graph& graph, const
   for (ValueId output : node.outputs) outputs.emplace_back(graph.type(output), std::byte{0xff});
   for (HostTensor& input : inputs) input_views.push_back(input.view());
   for (HostTensor& output : outputs) output_views.push_back(output.view());
-  for (const InPlace& pair : op_def(node.op).in_place) {
+  for (const InPlace& pair : in_place_pairs(node)) {
     if ((pair.always || in_place) && pair.input < inputs.size()) {
       output_views[pair.output].data = input_views[pair.input].data;
     }

@@ -88,5 +88,6 @@ OpFamily activation_family();
 OpFamily dropout_add_family();
 OpFamily cross_entropy_family();
 OpFamily optimizer_ops_family();
+OpFamily collectives_family();
 
 }  // namespace tessera

@@ -14,10 +14,10 @@ namespace tessera {
 namespace {
 
 std::vector<OpFamily> all_families() {
-  return {elementwise_family(), slice_family(),         matmul_family(),       softmax_family(),
-          embedding_family(),   add_positions_family(), linear_family(),       rms_norm_family(),
-          layer_norm_family(),  rope_family(),          attention_family(),    activation_family(),
-          dropout_add_family(), cross_entropy_family(), optimizer_ops_family()};
+  return {elementwise_family(), slice_family(),         matmul_family(),        softmax_family(),
+          embedding_family(),   add_positions_family(), linear_family(),        rms_norm_family(),
+          layer_norm_family(),  rope_family(),          attention_family(),     activation_family(),
+          dropout_add_family(), cross_entropy_family(), optimizer_ops_family(), collectives_family()};
 }
 
 std::vector<OpCase> all_cases() {
@@ -159,7 +159,8 @@ TEST(EveryOp, ShapeRuleCountsItsInputs) {
     const auto op = static_cast<Op>(i);
     // Rules count before they look at attributes, so that none are needed here.
     const bool takes_none = op == Op::zeros || op == Op::rope_table || op == Op::causal_mask;
-    const bool takes_any = op == Op::concat || op == Op::clip_factor;
+    const bool is_bucket = op == Op::all_reduce || op == Op::reduce_scatter_flat || op == Op::all_gather_flat;
+    const bool takes_any = op == Op::concat || op == Op::sum_scalars || is_bucket;
     const std::string who = "[" + std::string(op_name(op)) + "] layers.3.node: ";
     if (!takes_none) {
       const std::string message = refusal(op, {}, {});
@@ -176,9 +177,14 @@ TEST(EveryOp, ShapeRuleCountsItsInputs) {
 // A differentiable op must be differentiated in some case; a gradient op, or one that only occurs in
 // backward passes or as a constant, must occur in the graph of some case.
 TEST(EveryOp, HasACase) {
-  const std::set<Op> tested_as_update = {Op::sum_squares, Op::clip_factor, Op::adamw};  // tests/optim
+  const std::set<Op> tested_as_update = {Op::sum_squares, Op::sum_scalars, Op::clip_factor,
+                                         Op::adamw};  // tests/optim
+  const std::set<Op> collectives = {Op::all_reduce,          Op::all_gather,     Op::reduce_scatter,
+                                    Op::shard_slice,         Op::keep_first,     Op::reduce_copies,
+                                    Op::reduce_scatter_flat, Op::all_gather_flat};  // tests/backend_cpu
   const auto device = make_cpu_device(1);
   std::set<Op> forward, anywhere = tested_as_update;
+  anywhere.insert(collectives.begin(), collectives.end());
   for (const OpCase& op_case : all_cases()) {
     for (Role role : roles_to_try(op_case)) {
       const CaseRun run(op_case, role, CaseRun::Fusion::fused, *device);

@@ -11,12 +11,14 @@ OpFamily optimizer_ops_family() {
   const ValueType low{DType::bf16, {2, 3}}, high = f32({2, 3}), single = f32({});
   const AdamWAttrs attrs{};
   family.refused = {
-      {Op::sum_squares, {}, {i32({3})}, {"i32", "floating"}},
-      {Op::clip_factor, ClipFactorAttrs{1.0}, {one, f64({1})}, {"f64[]", "f64[1]"}},
-      {Op::clip_factor, ClipFactorAttrs{1.0}, {f64({1}), f64({1})}, {"[1]", "[]"}},
-      {Op::clip_factor, ClipFactorAttrs{1.0}, {one, single}, {"f64[]", "f32[]"}},
+      {Op::sum_squares, SumSquaresAttrs{}, {i32({3})}, {"i32", "floating"}},
+      {Op::sum_scalars, {}, {one, f64({1})}, {"f64[]", "f64[1]"}},
+      {Op::sum_scalars, {}, {f64({1}), f64({1})}, {"[1]", "[]"}},
+      {Op::sum_scalars, {}, {one, single}, {"f64[]", "f32[]"}},
+      {Op::sum_scalars, {}, {step, step}, {"i32", "floating"}},
+      {Op::clip_factor, ClipFactorAttrs{1.0}, {f64({1})}, {"[1]", "[]"}},
       {Op::clip_factor, ClipFactorAttrs{1.0}, {step}, {"i32", "floating"}},
-      {Op::adamw, attrs, {p, f64({3}), p, p, one, step, one}, {"input 1", "f64[3]", "f64[2,3]"}},
+      {Op::adamw, attrs, {p, f64({3}), p, p, one, step, one}, {"gradient", "f64[3]", "f64[2,3]"}},
       {Op::adamw, attrs, {p, p, p, high, one, step, one}, {"input 3", "f32[2,3]", "f64[2,3]"}},
       {Op::adamw, attrs, {p, p, p, p, f64({1}), step, one}, {"input 4", "[1]", "[]"}},
       {Op::adamw, attrs, {p, p, p, p, single, step, one}, {"input 4", "f32", "f64"}},

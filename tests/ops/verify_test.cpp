@@ -5,6 +5,7 @@
 
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/op_def.h"
+#include "tessera/ops/optimizer_ops.h"
 
 namespace tessera {
 namespace {
@@ -102,7 +103,7 @@ TEST(Verify, ComputedValueOverwrittenInAnEarlierProgram) {
   const ValueId x = graph.add_input("x", kType, Role::batch);
   const ValueId zero = emit(graph, Op::zeros, Phase::backward, "zero", ZerosAttrs{kType}, {})[0];
   emit(graph, Op::sum_to, Phase::backward, "sum", {}, {zero, x});
-  emit(graph, Op::sum_squares, Phase::update, "squares", {}, {zero});
+  emit(graph, Op::sum_squares, Phase::update, "squares", SumSquaresAttrs{}, {zero});
   EXPECT_EQ(complaint(graph), "node squares reads zero after node sum has overwritten it");
 }
 

@@ -33,10 +33,11 @@ class CompileTest : public testing::Test {
 // Two steps of `num_slots` micro-batches each, all forward before all backward.
 void simulate(const Graph& graph, const Plan& plan) {
   MemorySimulation memory(graph, plan);
+  const int num_slots = plan.chunks[0].num_slots;
   for (int step = 0; step < 2; ++step) {
-    for (int slot = 0; slot < plan.num_slots; ++slot) memory.run(Phase::forward, slot);
-    for (int slot = 0; slot < plan.num_slots; ++slot) memory.run(Phase::backward, slot);
-    memory.run(Phase::update, plan.num_slots - 1);
+    for (int slot = 0; slot < num_slots; ++slot) memory.run(Phase::forward, slot);
+    for (int slot = 0; slot < num_slots; ++slot) memory.run(Phase::backward, slot);
+    memory.run(Phase::update, num_slots - 1);
   }
 }
 
@@ -45,9 +46,9 @@ TEST_F(CompileTest, NoValueIsOverwrittenBeforeItsLastReader) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const RandomGraph random(seed);
     for (const PlanOptions& options :
-         {PlanOptions{}, PlanOptions{.num_slots = 3}, PlanOptions{.reuse_memory = false}}) {
+         {PlanOptions{}, PlanOptions{.num_slots = {3}}, PlanOptions{.reuse_memory = false}}) {
       simulate(random.graph(), plan(random.graph(), options));
-      ASSERT_FALSE(HasFailure()) << "slots " << options.num_slots << ", reuse " << options.reuse_memory;
+      ASSERT_FALSE(HasFailure()) << "slots " << options.num_slots[0] << ", reuse " << options.reuse_memory;
     }
   }
 }
@@ -62,7 +63,7 @@ std::int64_t lower_bound(const Graph& graph, const Plan& plan) {
       const auto at = static_cast<std::int32_t>(s);
       std::int64_t live = align_up(plan.program(phase)[s].workspace_bytes);
       for (const Storage& storage : map.storages) {
-        const bool here = storage.region == Region::temporary && storage.phase == phase;
+        const bool here = storage.region == Region::temporary && storage.program == ProgramId{phase, 0};
         if (here && storage.first <= at && at <= storage.last) live += align_up(storage.bytes);
       }
       most = std::max(most, live);
@@ -159,7 +160,7 @@ TEST_F(CompileTest, HashSeesAttributesAndPlaces) {
     Graph graph;
     const ValueId x = graph.add_input("x", {DType::f32, {64, 64}}, Role::batch);
     graph.mark_output("y", scale(graph, "y", x, factor));
-    return plan_hash(graph, plan(graph, {.num_slots = num_slots}));
+    return plan_hash(graph, plan(graph, {.num_slots = {num_slots}}));
   };
   EXPECT_EQ(hash(2.0, 1), hash(2.0, 1));
   EXPECT_NE(hash(2.0, 1), hash(3.0, 1));

@@ -14,7 +14,7 @@ namespace {
 
 Plan plan_on(const Device& device, const Graph& graph, int num_slots = 1) {
   return compile(graph, [&](const Graph& g, const Node& n) { return device.workspace_bytes(g, n); },
-                 {.num_slots = num_slots});
+                 {.num_slots = {num_slots}});
 }
 
 TEST(MemoryReport, ClassesAddUpToTheArena) {
@@ -96,8 +96,8 @@ TEST(MemoryReport, GrowsLinearlyWithTheSequence) {
   for (std::int64_t seq_len : {256, 512, 1024, 2048, 4096}) {
     const Graph graph = build_training_graph(*model, {.shape = {2, seq_len}}).graph;
     const Plan plan = plan_on(*device, graph);
-    kept.push_back(plan.kept_bytes);
-    all.push_back(plan.kept_bytes + plan.temporary_bytes);
+    kept.push_back(plan.kept_bytes());
+    all.push_back(plan.kept_bytes() + plan.temporary_bytes);
     const std::int64_t scores = 2 * 4 * seq_len * seq_len;  // elements of B H T T
     for (ValueId v = 0; v < graph.num_values(); ++v) {
       if (plan.locations[static_cast<std::size_t>(v)].region == Region::none) continue;

@@ -19,7 +19,7 @@ class MemorySimulation {
       : graph_(graph), plan_(plan), blocks_(static_cast<std::size_t>(plan.arena_bytes() / kAlignment)) {
     for (ValueId v = 0; v < graph.num_values(); ++v) {
       if (graph.value(v).producer != kNoNode) continue;
-      for (int slot = 0; slot < plan.num_slots; ++slot) write(v, slot);
+      for (int slot = 0; slot < plan.chunks[0].num_slots; ++slot) write(v, slot);
     }
     run(Phase::init, 0);
   }
@@ -37,7 +37,8 @@ class MemorySimulation {
     for (const Output& output : graph_.outputs()) {
       const NodeId producer = graph_.value(output.value).producer;
       if (producer == kNoNode || graph_.node(producer).phase > phase) continue;
-      if (graph_.node(producer).phase == phase || plan_.num_slots == 1) expect_holds(output.value, slot);
+      if (graph_.node(producer).phase == phase || plan_.chunks[0].num_slots == 1)
+        expect_holds(output.value, slot);
     }
   }
 
@@ -58,10 +59,10 @@ class MemorySimulation {
     EXPECT_NE(region, Region::none);
     EXPECT_EQ(offset % kAlignment, 0);
     std::int64_t base = offset;
-    if (region == Region::kept) base += plan_.persistent_bytes + slot * plan_.kept_bytes;
-    if (region == Region::temporary) base += plan_.persistent_bytes + plan_.num_slots * plan_.kept_bytes;
+    if (region == Region::kept) base += plan_.persistent_bytes + slot * plan_.chunks[0].kept_bytes;
+    if (region == Region::temporary) base += plan_.persistent_bytes + plan_.kept_bytes();
     const std::int64_t limit = region == Region::persistent ? plan_.persistent_bytes
-                               : region == Region::kept     ? plan_.kept_bytes
+                               : region == Region::kept     ? plan_.chunks[0].kept_bytes
                                                             : plan_.temporary_bytes;
     EXPECT_LE(offset + bytes, limit) << "outside of its region";
     return {base / kAlignment, align_up(base + bytes) / kAlignment};
@@ -96,7 +97,7 @@ class MemorySimulation {
   void run_step(const Step& step, int slot) {
     const Node& node = graph_.node(step.node);
     for (ValueId v : node.inputs) expect_holds(v, slot);
-    const std::vector<InPlace>& in_place = op_def(node.op).in_place;
+    const std::vector<InPlace> in_place = in_place_pairs(node);
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const Range out = range_of(node.outputs[o], slot);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {

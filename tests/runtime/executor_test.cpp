@@ -62,7 +62,7 @@ TEST_F(ExecutorTest, SlotsHoldTheirOwnBatchAndKeptValues) {
   const ValueId h = scale(graph, "h", x, 2.0);  // kept for backward
   const ValueId next = emit(graph, Op::sum_to, Phase::backward, "next", {}, {sum, h})[0];
   graph.add_state_update(sum, next);
-  const auto executor = make(std::move(graph), {.num_slots = 2});
+  const auto executor = make(std::move(graph), {.num_slots = {2}});
   executor->write<float>("x", Floats{1, 2, 3}, 0);
   executor->write<float>("x", Floats{10, 20, 30}, 1);
   executor->run(Phase::forward, 0);

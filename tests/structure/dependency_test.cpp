@@ -102,7 +102,8 @@ const std::vector<Rule>& architecture() {
       {"pipeline", with({"nn", "models"})},
       {"optim", with({"nn", "models"})},
       {"runtime", {"nn", "models", "backend", "train", "cli"}},
-      {"backend", {"nn", "models", "autodiff", "optim", "comm", "train", "cli"}},
+      // Kernels of collectives call a Communicator; which one it is they do not know.
+      {"backend", {"nn", "models", "autodiff", "optim", "comm/local", "comm/mpi", "train", "cli"}},
       {"comm", {"graph", "runtime", "backend", "train", "cli"}},
       {"text", {"data", "graph", "train", "cli"}},
       {"data", {"graph", "train", "cli"}},

@@ -52,17 +52,22 @@ Attrs local_positions(const PlacementCall& call, const Attrs& attrs, const Strat
 
 OpDef add_positions_def() {
   return {.infer = infer_add_positions,
-          .placement = {.operands = "x:btd table:pd -> y:btd", .cuts = "bt", .local_attrs = local_positions},
+          .placement = {.operands = "x:btd table:pd -> y:btd",
+                        .cuts = "bt",
+                        .one_stretch = true,
+                        .local_attrs = local_positions},
           .grad = grad_add_positions,
           .cost = cost_add_positions,
           .in_place = {{0, 0}}};
 }
 OpDef add_positions_grad_def() {
-  return {
-      .infer = infer_add_positions_grad,
-      .placement = {.operands = "acc^:pd dy:btd -> sum^:pd", .cuts = "bt", .local_attrs = local_positions},
-      .cost = cost_add_positions,
-      .in_place = {{0, 0, true}}};
+  return {.infer = infer_add_positions_grad,
+          .placement = {.operands = "acc^:pd dy:btd -> sum^:pd",
+                        .cuts = "bt",
+                        .one_stretch = true,
+                        .local_attrs = local_positions},
+          .cost = cost_add_positions,
+          .in_place = {{0, 0, true}}};
 }
 
 ValueId add_positions(Graph& graph, std::string name, ValueId x, ValueId table) {

@@ -97,16 +97,21 @@ std::vector<ValueId> compose_attention(Graph& graph, const Node& node) {
   return {concat(graph, node.name + ".heads", outs), kNoValue};
 }
 
-// Heads are cut over tp alone; the batch is dp's.
+// Equal runs of query heads, with or without their columns, and the key and value heads they read.
+std::vector<Block> head_blocks(const PlacementCall& call, bool qkv, bool columns) {
+  const HeadLayout& heads = call.node.attrs.as<AttentionAttrs>().heads;
+  if (qkv) return qkv_blocks(heads, call);
+  return even_cut(columns ? heads.out_columns() : heads.heads, call.num_ranks);
+}
+
+// qkv -> out, lse
 std::vector<Block> attention_blocks(const PlacementCall& call, char letter, std::size_t operand) {
-  if (letter != 'h' || operand != 0 || call.axis != Axis::tp) return {};
-  return qkv_blocks(call.node.attrs.as<AttentionAttrs>().heads, call);
+  return letter == 'h' ? head_blocks(call, operand == 0, operand == 1) : std::vector<Block>{};
 }
 
 // dout, qkv, out, lse -> dqkv
 std::vector<Block> attention_grad_blocks(const PlacementCall& call, char letter, std::size_t operand) {
-  if (letter != 'h' || (operand != 1 && operand != 4) || call.axis != Axis::tp) return {};
-  return qkv_blocks(call.node.attrs.as<AttentionAttrs>().heads, call);
+  return letter == 'h' ? head_blocks(call, operand == 1 || operand == 4, operand != 3) : std::vector<Block>{};
 }
 
 Attrs local_attention(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
@@ -122,6 +127,7 @@ OpDef attention_def() {
   return {.infer = infer_attention,
           .placement = {.operands = "qkv:bth -> out:bth lse:bht",
                         .cuts = "bh",
+                        .tp_cuts = "h",
                         .blocks = attention_blocks,
                         .local_attrs = local_attention},
           .grad = grad_attention,
@@ -133,6 +139,7 @@ OpDef attention_grad_def() {
   return {.infer = infer_attention_grad,
           .placement = {.operands = "dout:bth qkv:bth out:bth lse:bht -> dqkv^:bth",
                         .cuts = "bh",
+                        .tp_cuts = "h",
                         .blocks = attention_grad_blocks,
                         .local_attrs = local_attention},
           .cost = cost_attention_grad};

@@ -11,6 +11,11 @@ std::vector<ValueType> infer_same(const InferCall& call) {
   return {call.inputs.begin(), call.inputs.end()};
 }
 
+std::vector<ValueType> infer_keep_first(const InferCall& call) {
+  call.check_num_inputs(1, 1);
+  return infer_same(call);
+}
+
 std::vector<ValueType> infer_shard(const InferCall& call) {
   call.check_num_inputs(1, 1);
   const auto& attrs = call.attrs.as<CollectiveAttrs>();
@@ -113,7 +118,7 @@ OpDef shard_slice_def() {
   return {.infer = infer_shard};
 }
 OpDef keep_first_def() {
-  return {.infer = infer_same};
+  return {.infer = infer_keep_first};
 }
 OpDef reduce_copies_def() {
   return {.infer = infer_copies, .in_place_all = true};

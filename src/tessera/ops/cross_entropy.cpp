@@ -143,6 +143,7 @@ OpDef linear_cross_entropy_def() {
   return {.infer = infer_linear_cross_entropy,
           .placement = {.operands = "x:...d w:vd targets:... scale: -> loss=v:",
                         .cuts = "v.",
+                        .one_stretch = true,
                         .local_attrs = local_linear_cross_entropy},
           .grad = grad_linear_cross_entropy,
           .cost = cost_fused,
@@ -153,6 +154,7 @@ OpDef linear_cross_entropy_grad_def() {
   return {.infer = infer_linear_cross_entropy_grad,
           .placement = {.operands = "x:...d w:vd targets:... scale: acc^:vd -> loss=v: dx:...d sum^:vd",
                         .cuts = "v.",
+                        .one_stretch = true,
                         .local_attrs = local_linear_cross_entropy},
           .cost = cost_fused_grad,
           .in_place = {{4, 2, true}}};

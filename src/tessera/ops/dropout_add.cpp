@@ -58,6 +58,7 @@ OpDef dropout_add_def() {
   return {.infer = infer_dropout_add,
           .placement = {.operands = "x:... key:k residual:... -> y:...",
                         .cuts = ".",
+                        .one_stretch = true,
                         .local_attrs = local_dropout},
           .grad = grad_dropout_add,
           .cost = cost_dropout,
@@ -65,7 +66,10 @@ OpDef dropout_add_def() {
 }
 OpDef dropout_grad_def() {
   return {.infer = infer_dropout_grad,
-          .placement = {.operands = "dy:... key:k -> dx:...", .cuts = ".", .local_attrs = local_dropout},
+          .placement = {.operands = "dy:... key:k -> dx:...",
+                        .cuts = ".",
+                        .one_stretch = true,
+                        .local_attrs = local_dropout},
           .cost = cost_dropout};
 }
 

@@ -58,16 +58,19 @@ Attrs local_embedding(const PlacementCall& call, const Attrs& attrs, const Strat
 }  // namespace
 
 OpDef embedding_def() {
-  return {
-      .infer = infer_embedding,
-      .placement = {.operands = "table:vd ids:... -> y:...d", .cuts = "v.", .local_attrs = local_embedding},
-      .grad = grad_embedding,
-      .cost = cost_embedding};
+  return {.infer = infer_embedding,
+          .placement = {.operands = "table:vd ids:... -> y:...d",
+                        .cuts = "v.",
+                        .one_stretch = true,
+                        .local_attrs = local_embedding},
+          .grad = grad_embedding,
+          .cost = cost_embedding};
 }
 OpDef embedding_grad_def() {
   return {.infer = infer_embedding_grad,
           .placement = {.operands = "acc^:vd ids:... dy:...d -> sum^:vd",
                         .cuts = "v.",
+                        .one_stretch = true,
                         .local_attrs = local_embedding},
           .cost = cost_embedding_grad,
           .in_place = {{0, 0, true}}};

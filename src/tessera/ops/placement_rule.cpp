@@ -109,7 +109,7 @@ class Cutter {
 
   Placement sharded(const Operand& operand, const Shape& shape, int dim, std::size_t index) const {
     std::vector<Block> blocks = rule_.blocks ? rule_.blocks(call_, letter_, index) : std::vector<Block>{};
-    if (blocks.empty()) blocks = shared_;
+    if (blocks.empty() && !rule_.one_stretch) blocks = shared_;
     std::int64_t total = 0;
     for (const Block& block : blocks) total += block.size;
     // A neighbour that is packed differently has nothing to say about this dim.
@@ -178,6 +178,7 @@ std::vector<Strategy> placement_strategies(const PlacementRule& rule, const Plac
   if (call.inputs.empty()) return strategies;
   Cutter cutter(rule, call, signature);
   for (char letter : rule.cuts) {
+    if (call.axis != Axis::tp && rule.tp_cuts.find(letter) != std::string_view::npos) continue;
     if (letter != '.') {
       strategies.push_back(cutter.cut(letter, 0));
       continue;

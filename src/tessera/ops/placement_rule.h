@@ -42,9 +42,13 @@ struct Strategy {
 
 struct PlacementRule {
   std::string_view operands = {};
-  std::string_view cuts = {};  // in order of preference
-  bool sums = false;           // partial operands give partial results: the op is linear in all of them
-  bool flat = false;           // works on any range of the elements of its "..." operands
+  std::string_view cuts = {};     // in order of preference
+  std::string_view tp_cuts = {};  // those of them that tp alone may cut
+  bool sums = false;              // partial operands give partial results: the op is linear in all of them
+  bool flat = false;              // works on any range of the elements of its "..." operands
+  // A rank's part is one stretch of the cut dim, however the neighbours have packed it: local_attrs say where
+  // it begins.
+  bool one_stretch = false;
   // The operands where they depend on the attributes.
   std::string (*signature)(const PlacementCall&) = nullptr;
   // The blocks of a letter's dim in operand `i` (inputs, then outputs); empty: as the neighbours have it.

@@ -43,7 +43,7 @@ Cost cost_rope(const Graph& graph, const Node& node) {
 }
 
 std::vector<Block> rope_blocks(const PlacementCall& call, char letter, std::size_t operand) {
-  if (letter != 'h' || operand == 1 || call.axis != Axis::tp) return {};
+  if (letter != 'h' || operand == 1) return {};
   return qkv_blocks(call.node.attrs.as<RopeAttrs>().heads, call);
 }
 
@@ -63,6 +63,7 @@ OpDef rope_def() {
   return {.infer = infer_rope,
           .placement = {.operands = "qkv:bth table:prc -> y:bth",
                         .cuts = "bh",
+                        .tp_cuts = "h",
                         .blocks = rope_blocks,
                         .local_attrs = local_rope},
           .grad = grad_rope,

@@ -72,7 +72,8 @@ void WeightStore::for_each_run(const PlacedTensor& tensor, F&& f) const {
 
 std::vector<float> WeightStore::read(const std::string& name) const {
   const PlacedTensor& tensor = at(name);
-  std::vector<float> whole(static_cast<std::size_t>(tensor.whole.shape.num_elems()), 0.0f);
+  // Negative zeros, to which a number can be added without a change, be it a negative zero itself.
+  std::vector<float> whole(static_cast<std::size_t>(tensor.whole.shape.num_elems()), -0.0f);
   const bool here = executor_.graph().find_input(name) != kNoValue;
   // A tied weight lies on the first and the last stage and counts once; its gradient has a term on each.
   const bool last_of_two = tensor.tied && tensor.role != Role::gradient && ranks_ && ranks_->at().pp > 0;
@@ -80,7 +81,7 @@ std::vector<float> WeightStore::read(const std::string& name) const {
     const TensorView view = executor_.input(name);
     for_each_run(tensor, [&](std::int64_t at, std::int64_t local, std::int64_t count, bool counts) {
       for (std::int64_t i = 0; counts && i < count; ++i)
-        whole[static_cast<std::size_t>(at + i)] = element(view, local + i);
+        whole[static_cast<std::size_t>(at + i)] += element(view, local + i);
     });
   }
   if (ranks_ && ranks_->world().size() > 1) {

@@ -68,13 +68,13 @@ struct Variant {
   const char* name;
   const char* model;
   PrecisionName precision;
-  RecomputeName recompute;
+  const char* recompute;
 };
 constexpr Variant kVariants[] = {
-    {"llama_fp32", "llama", PrecisionName::fp32, RecomputeName::none},
-    {"llama_bf16", "llama", PrecisionName::bf16, RecomputeName::none},
-    {"llama_recompute", "llama", PrecisionName::fp32, RecomputeName::selective},
-    {"gpt2_fp32", "gpt2", PrecisionName::fp32, RecomputeName::none},
+    {"llama_fp32", "llama", PrecisionName::fp32, "none"},
+    {"llama_bf16", "llama", PrecisionName::bf16, "none"},
+    {"llama_recompute", "llama", PrecisionName::fp32, "selective"},
+    {"gpt2_fp32", "gpt2", PrecisionName::fp32, "none"},
 };
 
 class StepMemoryTest : public testing::TestWithParam<Variant> {
@@ -104,7 +104,7 @@ class StepMemoryTest : public testing::TestWithParam<Variant> {
   }
 
   TrainingStep make_step(const Model& model, Device& device) {
-    return TrainingStep(model, training_graph_options(config), 1, device);
+    return TrainingStep(model, training_graph_options(config), layout_of(config), 1, device);
   }
 
   RunConfig config;
@@ -118,7 +118,7 @@ TEST_P(StepMemoryTest, AStepAllocatesNothingAfterTheFirst) {
   const std::unique_ptr<Device> device = make_computing_device(config);
   const std::unique_ptr<Model> model = make_model(config, 0);
   TrainingStep step = make_step(*model, *device);
-  initialize_weights(step.executor(), step.parameters(), 1);
+  initialize_weights(step.weights(), step.parameters(), 1);
   step.run(ids, targets, 0, 1e-3);
 
   const std::int64_t allocations_before = g_num_allocations;
@@ -139,7 +139,7 @@ TEST_P(StepMemoryTest, ResidentMemoryIsThePlans) {
   const std::unique_ptr<Model> model = make_model(config, 0);
   const std::int64_t before = resident_bytes();
   TrainingStep step = make_step(*model, *device);
-  initialize_weights(step.executor(), step.parameters(), 1);
+  initialize_weights(step.weights(), step.parameters(), 1);
   step.run(ids, targets, 0, 1e-3);
   const std::int64_t after_first = resident_bytes();
   step.run(ids, targets, 1, 1e-3);
