@@ -10,7 +10,7 @@
 #include "tessera/ops/op_def.h"
 #include "tessera/ops/rms_norm.h"
 #include "tessera/ops/slice.h"
-#include "tessera/optim/adamw_update.h"
+#include "tessera/optim/optimizer_update.h"
 
 namespace tessera {
 
@@ -29,7 +29,7 @@ class RandomGraph {
       graph_.add_state_update(t.accumulator, t.newest);
       parameters.push_back({t.parameter, t.accumulator});
     }
-    if (!parameters.empty()) append_adamw(graph_, parameters, {});
+    if (!parameters.empty()) append_optimizer(graph_, parameters, {});
   }
 
   const Graph& graph() const { return graph_; }

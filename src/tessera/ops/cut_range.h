@@ -20,13 +20,16 @@ struct CutRange {
 };
 
 // That a node works on one rank's range of the elements of its operands, which lie there whole: ZeRO-1.
+// The ranks of the axis stand in groups of neighbours; each group has all ranges.
 struct FlatRange {
   bool cut = false;
   Axis axis = Axis::dp;
-  int num_ranks = 1;
+  int num_ranks = 1;   // of a group, and so ranges
+  int num_groups = 1;  // ranks that have the same range
 
   void describe(AttrWriter& write) const {
     if (cut) write("range", fmt::format("1/{} over {}", num_ranks, axis_name(axis)));
+    if (cut && num_groups > 1) write("groups", num_groups);
   }
 };
 

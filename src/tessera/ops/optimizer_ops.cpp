@@ -6,20 +6,24 @@ namespace tessera {
 namespace {
 
 std::vector<ValueType> infer_sum_squares(const InferCall& call) {
-  call.check_num_inputs(1, 1);
-  call.check_floating(0);
-  return {{accumulate_dtype(call.dtype(0)), Shape{}}};
+  call.check(!call.inputs.empty(), "needs at least one input");
+  std::vector<ValueType> sums;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    call.check_floating(i);
+    sums.push_back({accumulate_dtype(call.dtype(i)), Shape{}});
+  }
+  return sums;
 }
 
 Cost cost_sum_squares(const Graph& graph, const Node& node) {
   Cost cost = elementwise_cost(graph, node, 0);
-  cost.flops = 2 * graph.type(node.inputs[0]).shape.num_elems();
+  for (ValueId v : node.inputs) cost.flops += 2 * graph.type(v).shape.num_elems();
   return cost;
 }
 
 Attrs local_sum_squares(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
   auto local = attrs.as<SumSquaresAttrs>();
-  if (strategy.letter == 'F') local.range = {true, call.axis, call.num_ranks};
+  if (strategy.letter == 'F') local.range = flat_range(call);
   if (strategy.letter == '.' && has_copies(strategy.inputs[0], call.num_ranks)) {
     local.copies = strategy.inputs[0];
     local.copies_axis = call.axis;
@@ -29,14 +33,23 @@ Attrs local_sum_squares(const PlacementCall& call, const Attrs& attrs, const Str
   return local;
 }
 
-std::vector<ValueType> infer_sum_scalars(const InferCall& call) {
+void check_scalars(const InferCall& call) {
   call.check(!call.inputs.empty(), "needs at least one input");
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     call.check_floating(i);
     call.check_same_type(0, i);
     call.check_shape(i, Shape{});
   }
+}
+
+std::vector<ValueType> infer_sum_scalars(const InferCall& call) {
+  check_scalars(call);
   return {call.inputs[0]};
+}
+
+std::vector<ValueType> infer_stack_scalars(const InferCall& call) {
+  check_scalars(call);
+  return {{call.dtype(0), Shape{static_cast<std::int64_t>(call.inputs.size())}}};
 }
 
 std::vector<ValueType> infer_clip_factor(const InferCall& call) {
@@ -49,40 +62,15 @@ std::vector<ValueType> infer_clip_factor(const InferCall& call) {
 // param, grad, moment1, moment2, learning rate, step, clip factor[, master]
 // -> param, cleared grad, moment1, moment2[, master]
 std::vector<ValueType> infer_adamw(const InferCall& call) {
-  call.check_num_inputs(7, 8);
-  call.check_floating(0);
-  const FlatRange& range = call.attrs.as<AdamWAttrs>().range;
-  const ValueType sums{accumulate_dtype(call.dtype(0)), call.shape(0)};
-  const ValueType state{
-      sums.dtype, range.cut ? Shape{flat_range_size(sums.shape.num_elems(), range.num_ranks)} : sums.shape};
-  const bool has_master = call.inputs.size() == 8;
-  call.check(call.inputs[1] == sums, "gradient is {}, expected {}", call.inputs[1].text(), sums.text());
-  for (std::size_t i : {2u, 3u}) {
-    call.check(call.inputs[i] == state, "input {} is {}, expected {}", i, call.inputs[i].text(),
-               state.text());
-  }
-  call.check_dtype(5, DType::i32);
-  for (std::size_t i : {4u, 6u}) call.check_dtype(i, state.dtype);
-  for (std::size_t i : {4u, 5u, 6u}) call.check_shape(i, Shape{});
-  call.check(has_master == (call.dtype(0) == DType::bf16),
-             "a bf16 parameter and only that needs a master copy");
-  std::vector<ValueType> outputs = {call.inputs[0], call.inputs[1], call.inputs[2], call.inputs[3]};
-  if (has_master) {
-    call.check(call.inputs[7] == state, "master is {}, expected {}", call.inputs[7].text(), state.text());
-    outputs.push_back(state);
-  }
+  check_update_operands(call, call.attrs.as<AdamWAttrs>().range,
+                        {.states = {2, 3}, .scalars = {4, 6}, .step = 5, .master = 7});
+  std::vector<ValueType> outputs(call.inputs.begin(), call.inputs.begin() + 4);
+  if (call.inputs.size() == 8) outputs.push_back(call.inputs[7]);
   return outputs;
 }
 
 Cost cost_adamw(const Graph& graph, const Node& node) {
   return elementwise_cost(graph, node, 15);
-}
-
-Attrs local_adamw(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
-  if (strategy.letter != 'F') return attrs;
-  auto local = attrs.as<AdamWAttrs>();
-  local.range = {true, call.axis, call.num_ranks};
-  return local;
 }
 
 }  // namespace
@@ -98,6 +86,9 @@ OpDef sum_squares_def() {
 OpDef sum_scalars_def() {
   return {.infer = infer_sum_scalars, .placement = {.operands = "x+: -> sum:", .sums = true}};
 }
+OpDef stack_scalars_def() {
+  return {.infer = infer_stack_scalars, .placement = {.operands = "x: -> y:n", .sums = true}};
+}
 OpDef clip_factor_def() {
   return {.infer = infer_clip_factor};
 }
@@ -107,17 +98,25 @@ OpDef adamw_def() {
                                     "param:... grad:... m:... v:... master:...",
                         .cuts = ".",
                         .flat = true,
-                        .local_attrs = local_adamw},
+                        .local_attrs = local_range<AdamWAttrs>},
           .cost = cost_adamw,
           .in_place = {{0, 0, true}, {1, 1, true}, {2, 2, true}, {3, 3, true}, {7, 4, true}}};
 }
 
 ValueId sum_squares(Graph& graph, std::string name, ValueId x) {
-  return emit(graph, Op::sum_squares, Phase::update, std::move(name), SumSquaresAttrs{}, {x})[0];
+  return sums_of_squares(graph, std::move(name), {x})[0];
+}
+
+std::vector<ValueId> sums_of_squares(Graph& graph, std::string name, std::vector<ValueId> xs) {
+  return emit(graph, Op::sum_squares, Phase::update, std::move(name), SumSquaresAttrs{}, std::move(xs));
 }
 
 ValueId sum_scalars(Graph& graph, std::string name, std::vector<ValueId> scalars) {
   return emit(graph, Op::sum_scalars, Phase::update, std::move(name), {}, std::move(scalars))[0];
+}
+
+ValueId stack_scalars(Graph& graph, std::string name, std::vector<ValueId> scalars) {
+  return emit(graph, Op::stack_scalars, Phase::update, std::move(name), {}, std::move(scalars))[0];
 }
 
 ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm) {

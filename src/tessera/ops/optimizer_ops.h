@@ -1,10 +1,9 @@
-// The ops of the update program: sum_squares, sum_scalars and clip_factor for clipping by the global
-// norm, and adamw, which updates a parameter, its moments and (under bf16) its fp32 master copy in one pass
-// and clears the gradient accumulator for the next step.
+// The ops of the update program: sum_squares, sum_scalars, stack_scalars and clip_factor for norms and
+// clipping, and adamw, which updates a parameter, its moments and (under bf16) its fp32 master copy in one
+// pass and clears the gradient accumulator for the next step. Other update rules: lamb.h, sgd.h.
 #pragma once
 
-#include "tessera/ops/cut_range.h"
-#include "tessera/ops/op_def.h"
+#include "tessera/ops/update_operands.h"
 
 namespace tessera {
 
@@ -14,7 +13,8 @@ struct ClipFactorAttrs {
 };
 
 // Every element of the whole tensor counts once: a rank sums its own range, and of the pieces that
-// several ranks hold only those it is the first to hold.
+// several ranks hold only those it is the first to hold. An operand with fewer elements than the largest
+// is stored as the range alone.
 struct SumSquaresAttrs {
   FlatRange range = {};
   Placement copies = {};  // a shard with copies, or replicated: all elements count
@@ -41,9 +41,14 @@ struct AdamWAttrs {
 
 // x -> [] sum of its squares, added up in double
 ValueId sum_squares(Graph& graph, std::string name, ValueId x);
+// Likewise for several tensors of one shape, [] for each.
+std::vector<ValueId> sums_of_squares(Graph& graph, std::string name, std::vector<ValueId> xs);
 
 // [] ... -> [], added up in double in their order
 ValueId sum_scalars(Graph& graph, std::string name, std::vector<ValueId> scalars);
+
+// [] ... -> [n]. Linear, so that terms of sums are stacked as they are, and summed in one collective.
+ValueId stack_scalars(Graph& graph, std::string name, std::vector<ValueId> scalars);
 
 struct ClipValues {
   ValueId norm, factor;  // both []

@@ -171,9 +171,15 @@ std::vector<Strategy> placement_strategies(const PlacementRule& rule, const Plac
   const std::string text = rule.signature ? rule.signature(call) : std::string(rule.operands);
   const Signature signature = parse_signature(text);
   std::vector<Strategy> strategies;
-  // A range of what every rank has costs nothing and divides the work: it comes first.
-  if (rule.flat && call.axis == Axis::dp) strategies.push_back(flat_strategy(call, signature));
   strategies.push_back(everywhere(call, replicated()));
+  if (rule.flat && call.axis == Axis::dp) {
+    // A range of what every rank has costs nothing and divides the work: for a sum it comes first. What comes
+    // out in ranges would have to be gathered.
+    Strategy flat = flat_strategy(call, signature);
+    const bool sums = std::none_of(flat.outputs.begin(), flat.outputs.end(),
+                                   [](const Placement& output) { return output.is_flat(); });
+    strategies.insert(sums ? strategies.begin() : strategies.end(), std::move(flat));
+  }
   if (rule.sums) strategies.push_back(everywhere(call, partial_sum()));
   if (call.inputs.empty()) return strategies;
   Cutter cutter(rule, call, signature);

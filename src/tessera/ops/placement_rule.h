@@ -31,6 +31,7 @@ struct PlacementCall {
   int num_ranks = 1;
   std::span<const Placement* const> current = {};  // of the inputs; null: to be decided here
   std::vector<Block> wanted = {};  // how readers want the last dim of output 0 cut; empty: no wish
+  int flat_ranks = 0;              // of the axis that share the ranges of a flat shard; 0: all
 };
 
 // One way to run a node on an axis.
@@ -57,7 +58,7 @@ struct PlacementRule {
   Attrs (*local_attrs)(const PlacementCall&, const Attrs& attrs, const Strategy&) = nullptr;
 };
 
-// All ways to run the node, the uncut one before those that cut a dim.
+// All ways to run the node, the uncut one before those that cut it.
 std::vector<Strategy> placement_strategies(const PlacementRule& rule, const PlacementCall& call);
 
 // How the last dim of input 0 is packed, given how readers want output 0: empty if the op does not care.

@@ -61,8 +61,8 @@ void GradientBuckets::run_bucketed(Op op, Axis axis, Group group, int num_ranks,
                                    const std::vector<ValueId>& values, std::string_view what) {
   const auto stages_of = [&](ValueId v) {
     const NodeId producer = whole_.value(v).producer;
-    // An updated weight is named after its node; its place is the parameter, input 0.
-    return stages(producer == kNoNode ? v : whole_.node(producer).inputs[1]);
+    // An updated weight is named after its node, whose first input is the parameter.
+    return producer == kNoNode ? stages(v) : stages_.at(whole_.value(whole_.node(producer).inputs[0]).name);
   };
   for (std::size_t first = 0; first < values.size();) {
     std::vector<ValueId> inputs;

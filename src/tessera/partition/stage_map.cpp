@@ -14,6 +14,10 @@ bool is_state(Role role) {
 
 }  // namespace
 
+bool joins_parameters(const Node& update) {
+  return update.op == Op::sum_scalars || update.op == Op::stack_scalars;
+}
+
 StageMap::StageMap(const Graph& graph, const std::vector<int>& stage_of_layer)
     : graph_(graph),
       stage_of_layer_(stage_of_layer),
@@ -81,8 +85,8 @@ void StageMap::place_update() {
   const auto of_parameter = parameter_stages(graph_, stage_of_layer_);
   for (NodeId id : live_) {
     const Node& node = graph_.node(id);
-    // Sums over all parameters happen everywhere, each stage over its own.
-    if (node.phase != Phase::update || node.op == Op::sum_scalars) continue;
+    // What joins all parameters happens everywhere, on each stage for its own.
+    if (node.phase != Phase::update || joins_parameters(node)) continue;
     std::optional<std::set<int>>& stages = update_stages_[static_cast<std::size_t>(id)];
     for (ValueId v : node.inputs) {
       const Value& value = graph_.value(v);

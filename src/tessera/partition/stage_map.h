@@ -12,6 +12,10 @@
 
 namespace tessera {
 
+// Whether a node of the update reads something of every parameter. On a stage, those of other stages are
+// zeros.
+bool joins_parameters(const Node& update);
+
 class StageMap {
  public:
   // The error names a value that would have to travel against the order of the stages.

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "tessera/ops/elementwise.h"
 #include "tessera/ops/op_def.h"
 #include "tessera/partition/stage_map.h"
 
@@ -124,16 +125,27 @@ class StageCutter {
     add(node, std::move(inputs), chunk);
   }
 
-  // A parameter on two stages counts on the first.
   void copy_update(const Node& node) {
     std::vector<ValueId> inputs;
     for (ValueId v : node.inputs) {
-      const NodeId producer = whole_.value(v).producer;
-      const auto& on = producer == kNoNode ? std::optional<std::set<int>>() : stages_.update_stages(producer);
-      if (node.op == Op::sum_scalars && on && *on->begin() % num_ranks_ != rank_) continue;
-      inputs.push_back(read(v, node, 0));
+      inputs.push_back(joins_parameters(node) && is_foreign(v, node) ? zero(whole_.type(v))
+                                                                     : read(v, node, 0));
     }
     add(node, std::move(inputs), 0);
+  }
+
+  // Whether an operand comes from parameters of other stages. In a sum, one on two stages counts on the
+  // first.
+  bool is_foreign(ValueId v, const Node& reader) const {
+    const auto& on = stages_.update_stages(whole_.value(v).producer);
+    return reader.op == Op::sum_scalars ? on && *on->begin() % num_ranks_ != rank_ : !is_mine(on);
+  }
+
+  ValueId zero(const ValueType& type) {
+    ValueId& value = zeros_.try_emplace(type.text(), kNoValue).first->second;
+    if (value == kNoValue)
+      value = graph().add_node(Op::zeros, Phase::update, "zero", ZerosAttrs{type}, {}, {&type, 1})[0];
+    return value;
   }
 
   void add(const Node& node, std::vector<ValueId> inputs, int chunk) {
@@ -165,7 +177,8 @@ class StageCutter {
   int num_stages_ = 1;
   RankStages result_;
   std::map<Key, ValueId> locals_;
-  std::map<Key, ValueId> last_links_;  // of each accumulator in each chunk
+  std::map<std::string, ValueId> zeros_;  // by type
+  std::map<Key, ValueId> last_links_;     // of each accumulator in each chunk
 };
 
 }  // namespace

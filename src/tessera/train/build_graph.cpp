@@ -21,8 +21,8 @@ ValueId build_loss(const Model& model, ModelBuilder& builder, BatchShape shape) 
   Graph& graph = builder.graph();
   const ValueId ids = add_ids(model, builder, shape);
   const ValueId targets = graph.add_input(std::string(kTargetsInput), graph.type(ids), Role::batch);
-  const ValueId loss_scale =
-      graph.add_input(std::string(kLossScaleInput), {accumulate_dtype(builder.dtype()), Shape{}}, Role::scalar);
+  const ValueId loss_scale = graph.add_input(std::string(kLossScaleInput),
+                                             {accumulate_dtype(builder.dtype()), Shape{}}, Role::scalar);
   const CausalOutputs out = model.build(builder, ids);
   return linear_cross_entropy(graph, "loss", out.hidden, out.head_weight, targets, loss_scale);
 }
@@ -35,7 +35,7 @@ BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& 
   const ValueId forward_loss = build_loss(model, builder, options.shape);
   const Gradients gradients = differentiate(graph, forward_loss);
   graph.mark_output(std::string(kLossOutput), gradients.loss);
-  append_adamw(graph, gradients.parameters, options.adamw);
+  append_optimizer(graph, gradients.parameters, options.optimizer);
   fold_constants(graph);
   return {apply_recompute(graph, options.recompute), builder.parameters()};
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/models/model.h"
-#include "tessera/optim/adamw_update.h"
+#include "tessera/optim/optimizer_update.h"
 #include "tessera/plan/recompute.h"
 
 namespace tessera {
@@ -31,7 +31,7 @@ struct BuiltGraph {
 struct TrainingGraphOptions {
   BatchShape shape;  // of one micro-batch
   DType dtype = DType::f32;
-  AdamWOptions adamw;
+  OptimizerOptions optimizer;
   Recompute recompute = {};
 };
 

@@ -47,6 +47,23 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
 // The names of a config and the kinds they stand for are in the same order.
 static_assert(static_cast<int>(ScheduleName::interleaved) == static_cast<int>(ScheduleKind::interleaved));
 
+static_assert(static_cast<int>(OptimizerName::sgd) == static_cast<int>(OptimizerKind::sgd));
+
+OptimizerOptions optimizer_options(const OptimizerKeys& keys) {
+  OptimizerOptions options;
+  options.kind = static_cast<OptimizerKind>(keys.name);
+  options.beta1 = keys.beta1;
+  options.beta2 = keys.beta2;
+  options.eps = keys.eps;
+  options.weight_decay = keys.weight_decay;
+  options.decay_1d = keys.decay_1d;
+  options.clip_norm = keys.clip_norm;
+  options.momentum = keys.momentum;
+  options.trust_clip = keys.trust_clip;
+  options.state_dtype = weight_dtype(keys.state_dtype);
+  return options;
+}
+
 // "10,12" -> {10, 12}
 std::vector<int> parse_counts(std::string_view key, std::string_view text) {
   std::vector<int> counts;
@@ -94,8 +111,7 @@ TrainingGraphOptions training_graph_options(const RunConfig& config) {
   TrainingGraphOptions options;
   options.shape = {config.train.micro_batch, config.train.seq_len};
   options.dtype = weight_dtype(config.precision);
-  const OptimizerKeys& o = config.optimizer;
-  options.adamw = {o.beta1, o.beta2, o.eps, o.weight_decay, o.decay_1d, o.clip_norm};
+  options.optimizer = optimizer_options(config.optimizer);
   options.recompute = parse_recompute(config.recompute, "recompute");
   return options;
 }

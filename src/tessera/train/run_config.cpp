@@ -77,14 +77,18 @@ void declare_train(ConfigSchema& s, TrainKeys& train) {
 }
 
 void declare_optimizer(ConfigSchema& s, OptimizerKeys& optimizer) {
-  s.choice("optimizer.name", &optimizer.name, "update rule", {"adamw"});
+  s.choice("optimizer.name", &optimizer.name, "update rule", {"adamw", "lamb", "sgd"});
   s.number("optimizer.lr", &optimizer.lr, "peak learning rate", kNotNegative);
   s.number("optimizer.beta1", &optimizer.beta1, "decay of the first moment", kFraction);
   s.number("optimizer.beta2", &optimizer.beta2, "decay of the second moment", kFraction);
   s.number("optimizer.eps", &optimizer.eps, "added to the root of the second moment", kPositive);
-  s.number("optimizer.weight_decay", &optimizer.weight_decay, "decoupled decay", kNotNegative);
+  s.number("optimizer.weight_decay", &optimizer.weight_decay, "decay of the weights", kNotNegative);
   s.number("optimizer.clip_norm", &optimizer.clip_norm, "largest global gradient norm; 0: off", kNotNegative);
   s.boolean("optimizer.decay_1d", &optimizer.decay_1d, "decay norms' weights and biases too");
+  s.number("optimizer.momentum", &optimizer.momentum, "of sgd", kFraction);
+  s.boolean("optimizer.trust_clip", &optimizer.trust_clip, "lamb never lengthens a step, only shortens it");
+  s.choice("optimizer.state_dtype", &optimizer.state_dtype,
+           "of moments and of the weights that are updated; bf16: no master weights", {"fp32", "bf16"});
 }
 
 void declare_schedule(ConfigSchema& s, ScheduleKeys& schedule) {

@@ -15,7 +15,7 @@ namespace tessera {
 
 enum class ModelTypeName { llama, gpt2, qwen2 };
 enum class ActivationName { silu, gelu_tanh, gelu_erf };
-enum class OptimizerName { adamw };
+enum class OptimizerName { adamw, lamb, sgd };
 enum class DecayName { constant, linear, cosine };
 enum class PrecisionName { fp32, bf16 };
 enum class DeviceName { cpu, null };
@@ -85,6 +85,9 @@ struct OptimizerKeys {
   double weight_decay = 0.1;
   double clip_norm = 1.0;  // 0: off
   bool decay_1d = false;   // whether norms' weights and biases decay too
+  double momentum = 0.9;   // of sgd
+  bool trust_clip = true;  // of lamb
+  PrecisionName state_dtype = PrecisionName::fp32;
   bool operator==(const OptimizerKeys&) const = default;
 };
 

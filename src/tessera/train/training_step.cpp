@@ -84,7 +84,8 @@ double TrainingStep::update(std::int64_t step, double learning_rate, OpTimes* ti
   const auto rate = static_cast<float>(learning_rate);
   const auto number = static_cast<std::int32_t>(step + 1);  // bias correction counts from 1
   executor_->write<float>(kLearningRateInput, {&rate, 1});
-  executor_->write<std::int32_t>(kStepInput, {&number, 1});
+  if (const ValueId input = executor_->graph().find_input(kStepInput); input != kNoValue)
+    executor_->write<std::int32_t>(input, {&number, 1});
   executor_->run(Phase::update, 0, times);
   return static_cast<double>(executor_->read_scalar(kGradNormOutput));
 }

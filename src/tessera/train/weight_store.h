@@ -32,6 +32,7 @@ class WeightStore {
   void write_parameter(const std::string& name, std::span<const float> values) const;
 
   const Executor& executor() const { return executor_; }
+  const std::vector<PlacedTensor>& state() const { return state_; }
   bool on_one_rank() const { return ranks_ == nullptr; }
 
  private:

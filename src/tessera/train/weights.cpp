@@ -17,8 +17,14 @@ std::int64_t row_elems(const Shape& shape) {
   return shape.num_elems() / shape[0];
 }
 
-std::vector<std::string> state_names(const Parameter& parameter) {
-  return {"moment1." + parameter.name, "moment2." + parameter.name};
+// The optimizer's state by parameter. Master copies are saved as the weights themselves.
+std::map<std::string, std::vector<std::string>> state_names(const WeightStore& store) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const PlacedTensor& tensor : store.state()) {
+    if (tensor.role != Role::optimizer_state || tensor.name.starts_with("master.")) continue;
+    names[tensor.name.substr(tensor.name.find('.') + 1)].push_back(tensor.name);
+  }
+  return names;
 }
 
 std::vector<float> read_whole(const SafetensorsReader& file, const std::string& name, const Shape& shape) {
@@ -134,6 +140,7 @@ void load_weights_from(const WeightStore& store, const Model& model, std::span<c
 CheckpointTensors checkpoint_tensors(const WeightStore& store, std::span<const Parameter> parameters) {
   CheckpointTensors result;
   CheckpointFile weights{kWeightsFile, {}}, optimizer{kOptimizerFile, {}};
+  auto names = state_names(store);
   const auto add = [&](CheckpointFile& file, const std::string& name, const std::string& stored_as) {
     if (store.on_one_rank()) {
       file.tensors.push_back({stored_as, store.executor().input(name)});
@@ -145,9 +152,7 @@ CheckpointTensors checkpoint_tensors(const WeightStore& store, std::span<const P
   for (const Parameter& parameter : parameters) {
     const std::string master = "master." + parameter.name;
     add(weights, store.contains(master) ? master : parameter.name, parameter.name);
-    for (const std::string& name : state_names(parameter)) {
-      if (store.contains(name)) add(optimizer, name, name);
-    }
+    for (const std::string& name : names[parameter.name]) add(optimizer, name, name);
   }
   result.files = {std::move(weights), std::move(optimizer)};
   return result;
@@ -165,8 +170,9 @@ void load_checkpoint_state(const WeightStore& store, std::span<const Parameter> 
                            LoadedCheckpoint& checkpoint) {
   load_checkpoint_weights(store, parameters, checkpoint);
   const SafetensorsReader& optimizer = checkpoint.file(kOptimizerFile);
+  auto names = state_names(store);
   for (const Parameter& parameter : parameters) {
-    for (const std::string& name : state_names(parameter)) {
+    for (const std::string& name : names[parameter.name]) {
       store.write(name, read_whole(optimizer, name, parameter.type.shape));
     }
   }

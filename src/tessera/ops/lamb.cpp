@@ -1,0 +1,83 @@
+#include "tessera/ops/lamb.h"
+
+#include "tessera/ops/elementwise.h"
+
+namespace tessera {
+namespace {
+
+// param, grad, moment1, moment2, step, clip factor[, master] -> direction, moment1, moment2[, master]
+std::vector<ValueType> infer_lamb_direction(const InferCall& call) {
+  check_update_operands(call, call.attrs.as<LambDirectionAttrs>().range,
+                        {.states = {2, 3}, .scalars = {5}, .step = 4, .master = 6});
+  std::vector<ValueType> outputs = {call.inputs[1], call.inputs[2], call.inputs[3]};
+  if (call.inputs.size() == 7) outputs.push_back(call.inputs[6]);
+  return outputs;
+}
+
+// param, direction, learning rate, squares[, master] -> param, cleared gradient[, master]
+std::vector<ValueType> infer_lamb(const InferCall& call) {
+  const auto& attrs = call.attrs.as<LambAttrs>();
+  check_update_operands(call, attrs.range, {.states = {}, .scalars = {2}, .master = 4});
+  call.check_dtype(3, call.dtype(1));
+  call.check(call.shape(3).rank() == 1 && attrs.index >= 0 && attrs.index + 2 <= call.shape(3)[0],
+             "squares has shape {}, expected a vector with elements {} and {}", call.shape(3).text(),
+             attrs.index, attrs.index + 1);
+  std::vector<ValueType> outputs = {call.inputs[0], call.inputs[1]};
+  if (call.inputs.size() == 5) outputs.push_back(call.inputs[4]);
+  return outputs;
+}
+
+Cost cost_lamb_direction(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 14);
+}
+Cost cost_lamb(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 2);
+}
+
+}  // namespace
+
+// The master copy passes through unchanged: as a value of its own, no longer as state that lies where it
+// lies, sum_squares may take a range of it, with and without ZeRO-1.
+OpDef lamb_direction_def() {
+  return {.infer = infer_lamb_direction,
+          .placement = {.operands = "param:... grad:... m:... v:... step: clip: master:... -> "
+                                    "direction:... m:... v:... master:...",
+                        .cuts = ".",
+                        .flat = true,
+                        .local_attrs = local_range<LambDirectionAttrs>},
+          .cost = cost_lamb_direction,
+          .in_place = {{1, 0, true}, {2, 1, true}, {3, 2, true}, {6, 3, true}}};
+}
+OpDef lamb_def() {
+  return {.infer = infer_lamb,
+          .placement = {.operands = "param:... direction:... lr: squares:n master:... -> "
+                                    "param:... grad:... master:...",
+                        .cuts = ".",
+                        .flat = true,
+                        .local_attrs = local_range<LambAttrs>},
+          .cost = cost_lamb,
+          .in_place = {{0, 0, true}, {1, 1, true}, {4, 2, true}}};
+}
+
+LambDirection lamb_direction(Graph& graph, std::string name, const LambInputs& in,
+                             const LambDirectionAttrs& attrs) {
+  std::vector<ValueId> inputs = {in.param, in.grad, in.moment1, in.moment2, in.step, in.clip_factor};
+  const bool has_master = in.master != kNoValue;
+  if (has_master) inputs.push_back(in.master);
+  const auto out = emit(graph, Op::lamb_direction, Phase::update, std::move(name), attrs, inputs);
+  graph.add_state_update(in.moment1, out[1]);
+  graph.add_state_update(in.moment2, out[2]);
+  return {out[0], has_master ? out[3] : in.param, has_master ? out[3] : kNoValue};
+}
+
+void lamb(Graph& graph, std::string name, const LambInputs& in, const LambDirection& direction,
+          ValueId squares, const LambAttrs& attrs) {
+  std::vector<ValueId> inputs = {in.param, direction.direction, in.learning_rate, squares};
+  if (direction.master != kNoValue) inputs.push_back(direction.master);
+  const auto out = emit(graph, Op::lamb, Phase::update, std::move(name), attrs, inputs);
+  graph.add_state_update(in.param, out[0]);
+  graph.add_state_update(in.grad, out[1]);
+  if (direction.master != kNoValue) graph.add_state_update(in.master, out[2]);
+}
+
+}  // namespace tessera

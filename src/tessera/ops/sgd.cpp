@@ -1,0 +1,42 @@
+#include "tessera/ops/sgd.h"
+
+#include "tessera/ops/elementwise.h"
+
+namespace tessera {
+namespace {
+
+// param, grad, momentum, learning rate, clip factor[, master] -> param, cleared grad, momentum[, master]
+std::vector<ValueType> infer_sgd(const InferCall& call) {
+  check_update_operands(call, call.attrs.as<SgdAttrs>().range,
+                        {.states = {2}, .scalars = {3, 4}, .master = 5});
+  std::vector<ValueType> outputs = {call.inputs[0], call.inputs[1], call.inputs[2]};
+  if (call.inputs.size() == 6) outputs.push_back(call.inputs[5]);
+  return outputs;
+}
+
+Cost cost_sgd(const Graph& graph, const Node& node) {
+  return elementwise_cost(graph, node, 7);
+}
+
+}  // namespace
+
+OpDef sgd_def() {
+  return {.infer = infer_sgd,
+          .placement = {.operands = "param:... grad:... momentum:... lr: clip: master:... -> "
+                                    "param:... grad:... momentum:... master:...",
+                        .cuts = ".",
+                        .flat = true,
+                        .local_attrs = local_range<SgdAttrs>},
+          .cost = cost_sgd,
+          .in_place = {{0, 0, true}, {1, 1, true}, {2, 2, true}, {5, 3, true}}};
+}
+
+void sgd(Graph& graph, std::string name, const SgdInputs& in, const SgdAttrs& attrs) {
+  std::vector<ValueId> inputs = {in.param, in.grad, in.momentum, in.learning_rate, in.clip_factor};
+  if (in.master != kNoValue) inputs.push_back(in.master);
+  const auto out = emit(graph, Op::sgd, Phase::update, std::move(name), attrs, inputs);
+  for (std::size_t i = 0; i < 3; ++i) graph.add_state_update(inputs[i], out[i]);
+  if (in.master != kNoValue) graph.add_state_update(in.master, out[3]);
+}
+
+}  // namespace tessera

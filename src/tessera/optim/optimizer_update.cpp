@@ -1,0 +1,137 @@
+#include "tessera/optim/optimizer_update.h"
+
+#include "tessera/ops/lamb.h"
+#include "tessera/ops/optimizer_ops.h"
+#include "tessera/ops/sgd.h"
+
+namespace tessera {
+namespace {
+
+class OptimizerWriter {
+ public:
+  OptimizerWriter(Graph& graph, std::span<const ParameterGradient> parameters,
+                  const OptimizerOptions& options)
+      : graph_(graph), parameters_(parameters), options_(options) {
+    const DType sums = graph.type(parameters[0].accumulator).dtype;
+    learning_rate_ = graph.add_input(std::string(kLearningRateInput), {sums, Shape{}}, Role::scalar);
+    // Only bias correction reads it.
+    if (options.kind != OptimizerKind::sgd)
+      step_ = graph.add_input(std::string(kStepInput), {DType::i32, Shape{}}, Role::scalar);
+  }
+
+  void run() {
+    clip();
+    switch (options_.kind) {
+      case OptimizerKind::adamw:
+        return append_adamw();
+      case OptimizerKind::lamb:
+        return append_lamb();
+      case OptimizerKind::sgd:
+        return append_sgd();
+    }
+  }
+
+ private:
+  const std::string& name(const ParameterGradient& p) const { return graph_.value(p.parameter).name; }
+  bool may_decay(const ParameterGradient& p) const {
+    return options_.decay_1d || graph_.type(p.parameter).shape.rank() > 1;
+  }
+  double decay(const ParameterGradient& p) const { return may_decay(p) ? options_.weight_decay : 0.0; }
+
+  void clip() {
+    std::vector<ValueId> squares;
+    for (const ParameterGradient& p : parameters_) {
+      squares.push_back(sum_squares(graph_, graph_.value(p.accumulator).name + ".squares", p.accumulator));
+    }
+    const ClipValues clip =
+        clip_factor(graph_, "clip", sum_scalars(graph_, "squares", squares), options_.clip_norm);
+    graph_.mark_output(std::string(kGradNormOutput), clip.norm);
+    clip_factor_ = clip.factor;
+  }
+
+  ValueId add_state(std::string_view what, const ParameterGradient& p, DType dtype) {
+    return graph_.add_input(fmt::format("{}.{}", what, name(p)), {dtype, graph_.type(p.parameter).shape},
+                            Role::optimizer_state);
+  }
+  ValueId add_moment(std::string_view what, const ParameterGradient& p) {
+    const DType sums = graph_.type(p.accumulator).dtype;
+    return add_state(what, p, sums == DType::f64 ? sums : options_.state_dtype);
+  }
+  ValueId add_master(const ParameterGradient& p) {
+    const bool rounded = graph_.type(p.parameter).dtype == DType::bf16;
+    return rounded && options_.state_dtype != DType::bf16
+               ? add_state("master", p, graph_.type(p.accumulator).dtype)
+               : kNoValue;
+  }
+
+  void append_adamw() {
+    for (const ParameterGradient& p : parameters_) {
+      AdamWInputs in{};
+      in.param = p.parameter;
+      in.grad = p.accumulator;
+      in.moment1 = add_moment("moment1", p);
+      in.moment2 = add_moment("moment2", p);
+      in.master = add_master(p);
+      in.learning_rate = learning_rate_;
+      in.step = step_;
+      in.clip_factor = clip_factor_;
+      adamw(graph_, "adamw." + name(p), in, {options_.beta1, options_.beta2, options_.eps, decay(p)});
+    }
+  }
+
+  void append_lamb() {
+    std::vector<LambInputs> inputs;
+    std::vector<LambDirection> directions;
+    std::vector<ValueId> squares;
+    for (const ParameterGradient& p : parameters_) {
+      LambInputs in{};
+      in.param = p.parameter;
+      in.grad = p.accumulator;
+      in.moment1 = add_moment("moment1", p);
+      in.moment2 = add_moment("moment2", p);
+      in.master = add_master(p);
+      in.learning_rate = learning_rate_;
+      in.step = step_;
+      in.clip_factor = clip_factor_;
+      inputs.push_back(in);
+      directions.push_back(lamb_direction(graph_, "direction." + name(p), in,
+                                          {options_.beta1, options_.beta2, options_.eps, decay(p)}));
+      const std::vector<ValueId> two = sums_of_squares(
+          graph_, "norms." + name(p), {directions.back().weight, directions.back().direction});
+      squares.insert(squares.end(), two.begin(), two.end());
+    }
+    const ValueId norms = stack_scalars(graph_, "norms", squares);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const LambAttrs attrs{static_cast<std::int64_t>(2 * i), may_decay(parameters_[i]), options_.trust_clip};
+      lamb(graph_, "lamb." + name(parameters_[i]), inputs[i], directions[i], norms, attrs);
+    }
+  }
+
+  void append_sgd() {
+    for (const ParameterGradient& p : parameters_) {
+      SgdInputs in{};
+      in.param = p.parameter;
+      in.grad = p.accumulator;
+      in.momentum = add_moment("momentum", p);
+      in.master = add_master(p);
+      in.learning_rate = learning_rate_;
+      in.clip_factor = clip_factor_;
+      sgd(graph_, "sgd." + name(p), in, {options_.momentum, decay(p)});
+    }
+  }
+
+  Graph& graph_;
+  const std::span<const ParameterGradient> parameters_;
+  const OptimizerOptions& options_;
+  ValueId learning_rate_ = kNoValue, step_ = kNoValue, clip_factor_ = kNoValue;
+};
+
+}  // namespace
+
+void append_optimizer(Graph& graph, std::span<const ParameterGradient> parameters,
+                      const OptimizerOptions& options) {
+  TS_CHECK(!parameters.empty(), "the model has no parameter that the loss depends on");
+  OptimizerWriter(graph, parameters, options).run();
+}
+
+}  // namespace tessera
