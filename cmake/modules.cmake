@@ -10,12 +10,15 @@ function(tessera_module folder)
     message(FATAL_ERROR "no sources in ${folder}")
   endif()
   add_library(tessera_${name} STATIC ${sources})
-  target_include_directories(tessera_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  set_property(GLOBAL APPEND PROPERTY TESSERA_MODULES tessera_${name})  # for package.cmake
+  set_target_properties(tessera_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(tessera_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   foreach(dep ${M_DEPENDS})
     string(REPLACE "/" "_" dep_name ${dep})
     target_link_libraries(tessera_${name} PUBLIC tessera_${dep_name})
   endforeach()
-  target_link_libraries(tessera_${name} PUBLIC ${M_LIBRARIES} PRIVATE tessera_options)
+  target_link_libraries(tessera_${name} PUBLIC ${M_LIBRARIES}
+    PRIVATE $<BUILD_INTERFACE:tessera_options>)  # our warnings and instruction set are not a user's
 endfunction()
 
 # tessera_tests(folder DEPENDS a b): tests/<folder>/*_test.cpp as one GoogleTest program and one ctest.

@@ -16,3 +16,8 @@ if(TESSERA_HAS_MPI)
 else()
   message(STATUS "ranks over MPI: no; install libopenmpi-dev and openmpi-bin, or see TESSERA_MPI")
 endif()
+
+# For tests under mpiexec: more ranks than cores, as root too. Open MPI leaves memory behind and is not instrumented.
+set(TESSERA_MPI_TEST_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 ASAN_OPTIONS=detect_leaks=0
+  TSAN_OPTIONS=ignore_noninstrumented_modules=1)

@@ -1,5 +1,6 @@
 // Model: one family of transformers: how its graph is built for one device, and how its weights and
-// config are called by Hugging Face. One family is one pair of files and one line of model_list.cpp.
+// config are called by Hugging Face. One family is one pair of files and one line of model_list.cpp; a
+// program outside may derive its own and needs no more than the first three functions.
 #pragma once
 
 #include <filesystem>
@@ -33,9 +34,10 @@ class Model {
   virtual std::int64_t max_positions() const = 0;
   // ids[B, T] -> the states that the output projection turns into logits
   virtual CausalOutputs build(ModelBuilder& builder, ValueId ids) const = 0;
-  virtual std::vector<ExternalTensor> external_tensors() const = 0;
-  // Text of a config.json that transformers loads.
-  virtual std::string config_json() const = 0;
+  // What files are read and written by. Unless a family says otherwise it has no Hugging Face form, and
+  // asking for one is an error.
+  virtual std::vector<ExternalTensor> external_tensors() const;
+  virtual std::string config_json() const;  // text of a config.json that transformers loads
 };
 
 // Reads a Hugging Face config.json, or the one in a folder; the error names the file and the key.

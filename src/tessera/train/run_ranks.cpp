@@ -5,15 +5,14 @@
 
 namespace tessera {
 
-void run_ranks(const RunConfig& config, bool under_mpi,
+void run_ranks(const Mesh& mesh, bool under_mpi,
                const std::function<void(Communicator* world)>& rank_program) {
-  const ParallelKeys& p = config.parallel;
-  const std::int64_t num_ranks = p.tp * p.pp * p.dp;
+  const std::int64_t num_ranks = std::int64_t{mesh.tp} * mesh.pp * mesh.dp;
   if (under_mpi) {
     run_mpi_rank([&](Communicator& world) {
       TS_CHECK(world.size() == num_ranks,
-               "parallel.tp = {} times pp = {} times dp = {} are {} ranks, but the launcher started {}", p.tp,
-               p.pp, p.dp, num_ranks, world.size());
+               "parallel.tp = {} times pp = {} times dp = {} are {} ranks, but the launcher started {}",
+               mesh.tp, mesh.pp, mesh.dp, num_ranks, world.size());
       rank_program(&world);
     });
     return;
@@ -21,9 +20,16 @@ void run_ranks(const RunConfig& config, bool under_mpi,
   constexpr std::int64_t kMostThreads = 1024;
   TS_CHECK(num_ranks <= kMostThreads,
            "parallel.tp = {} times pp = {} times dp = {} are {} ranks: more than {} need mpirun or srun",
-           p.tp, p.pp, p.dp, num_ranks, kMostThreads);
+           mesh.tp, mesh.pp, mesh.dp, num_ranks, kMostThreads);
   if (num_ranks == 1) return rank_program(nullptr);
   run_local_ranks(static_cast<int>(num_ranks), [&](Communicator& world) { rank_program(&world); });
+}
+
+void run_ranks(const RunConfig& config, bool under_mpi,
+               const std::function<void(Communicator* world)>& rank_program) {
+  const ParallelKeys& p = config.parallel;
+  run_ranks(Mesh{static_cast<int>(p.pp), static_cast<int>(p.dp), static_cast<int>(p.tp)}, under_mpi,
+            rank_program);
 }
 
 }  // namespace tessera
