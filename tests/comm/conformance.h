@@ -40,28 +40,30 @@ inline void all_reduce_keeps_nan(Communicator& comm) {
   }
 }
 
+template <class T>
+void all_gather_strips(Communicator& comm, Strips strips) {
+  const std::vector<T> part = values<T>(5, comm.rank(), strips.outer * strips.inner);
+  std::vector<T> whole(part.size() * static_cast<std::size_t>(comm.size())), expected;
+  for (std::int64_t outer = 0; outer < strips.outer; ++outer) {
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      for (std::int64_t i = 0; i < strips.inner; ++i) {
+        expected.push_back(value<T>(5, rank, outer * strips.inner + i));
+      }
+    }
+  }
+  comm.all_gather(part.data(), whole.data(), strips, dtype_of<T>);
+  expect_same_bits(whole, expected, describe("all_gather", strips.outer, strips.inner, dtype_of<T>, comm));
+  if (strips.outer != 1) return;
+  whole.assign(whole.size(), T());
+  T* place = whole.data() + comm.rank() * strips.inner;
+  std::ranges::copy(part, place);
+  comm.all_gather(place, whole.data(), strips, dtype_of<T>);
+  expect_same_bits(whole, expected, describe("all_gather in place", 1, strips.inner, dtype_of<T>, comm));
+}
+
 inline void all_gather(Communicator& comm) {
   for_each_dtype([&]<class T>(T) {
-    for (const Strips strips : kStrips) {
-      const std::vector<T> part = values<T>(5, comm.rank(), strips.outer * strips.inner);
-      std::vector<T> whole(part.size() * static_cast<std::size_t>(comm.size())), expected;
-      for (std::int64_t outer = 0; outer < strips.outer; ++outer) {
-        for (int rank = 0; rank < comm.size(); ++rank) {
-          for (std::int64_t i = 0; i < strips.inner; ++i) {
-            expected.push_back(value<T>(5, rank, outer * strips.inner + i));
-          }
-        }
-      }
-      comm.all_gather(part.data(), whole.data(), strips, dtype_of<T>);
-      expect_same_bits(whole, expected,
-                       describe("all_gather", strips.outer, strips.inner, dtype_of<T>, comm));
-      if (strips.outer != 1) continue;
-      whole.assign(whole.size(), T());
-      T* place = whole.data() + comm.rank() * strips.inner;
-      std::ranges::copy(part, place);
-      comm.all_gather(place, whole.data(), strips, dtype_of<T>);
-      expect_same_bits(whole, expected, describe("all_gather in place", 1, strips.inner, dtype_of<T>, comm));
-    }
+    for (const Strips strips : kStrips) all_gather_strips<T>(comm, strips);
   });
 }
 
@@ -87,6 +89,36 @@ inline void reduce_scatter(Communicator& comm) {
         expect_same_bits(part, expected, describe("reduce_scatter in place", 1, inner, dtype_of<T>, comm));
       }
     }
+  });
+}
+
+// Several MiB, which may go in pieces or another way. Every 101st element is compared.
+inline void long_tensors(Communicator& comm) {
+  const std::int64_t count = 2500003;
+  std::vector<float> data = values<float>(2, comm.rank(), count);
+  comm.all_reduce(data.data(), count, DType::f32, Reduction::sum);
+  const auto sample = [&](const char* call, const std::vector<float>& found, auto expected) {
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(found.size()); i += 101) {
+      TS_CHECK(found[i] == expected(i), "long {}, rank {} of {}, element {}: found {}, expected {}", call,
+               comm.rank(), comm.size(), i, found[i], expected(i));
+    }
+  };
+  sample("all_reduce", data,
+         [&](std::int64_t i) { return reduced<float>(2, comm.size(), i, Reduction::sum); });
+
+  const std::int64_t n = comm.size(), inner = 300001;
+  std::vector<float> part = values<float>(4, comm.rank(), 2 * inner), whole(part.size() * comm.size());
+  comm.all_gather(part.data(), whole.data(), {2, inner}, DType::f32);
+  sample("all_gather", whole, [&](std::int64_t i) {
+    const std::int64_t outer = i / (n * inner), rank = i / inner % n;
+    return value<float>(4, static_cast<int>(rank), outer * inner + i % inner);
+  });
+
+  whole = values<float>(6, comm.rank(), 2 * n * inner);
+  comm.reduce_scatter(whole.data(), part.data(), {2, inner}, DType::f32, Reduction::sum);
+  sample("reduce_scatter", part, [&](std::int64_t i) {
+    const std::int64_t elem = (i / inner * n + comm.rank()) * inner + i % inner;
+    return reduced<float>(6, comm.size(), elem, Reduction::sum);
   });
 }
 
@@ -225,6 +257,7 @@ inline const std::vector<Case>& cases() {
       {"all_reduce_keeps_nan", all_reduce_keeps_nan},
       {"all_gather", all_gather},
       {"reduce_scatter", reduce_scatter},
+      {"long_tensors", long_tensors},
       {"broadcast", broadcast},
       {"many_calls_in_a_row", many_calls_in_a_row},
       {"sends_before_receives", sends_before_receives},

@@ -4,14 +4,20 @@
 #include <cstring>
 #include <utility>
 
+#include "tessera/comm/local/stream_copy.h"
 #include "tessera/comm/reduce_ascending.h"
+#include "tessera/comm/strip_runs.h"
 
 namespace tessera::local {
 namespace {
 
-// What a rank takes at a time of an all-reduce that all ranks share out: large enough to pay for the counter,
-// small enough that a rank which loses its core does not hold the others up.
-constexpr std::int64_t kBlockBytes = 128 << 10;
+// What a rank takes at a time of work that is shared out: large enough to pay for the counter, small enough
+// that the ranks end together, and that what is read stays in the second cache until it has been written to
+// all ranks.
+constexpr std::int64_t kBlockBytes = 64 << 10;
+
+// An all_gather that writes more than this, to all ranks together, writes past the caches.
+constexpr std::int64_t kStreamBytes = 16 << 20;
 
 const std::byte* at(const void* data, std::int64_t offset) {
   return static_cast<const std::byte*>(data) + offset;
@@ -22,6 +28,10 @@ std::byte* at(void* data, std::int64_t offset) {
 
 void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void stream_bytes(void* to, const void* from, std::int64_t bytes) {
+  if (to != from) stream_copy(to, from, bytes);
 }
 
 std::string describe(const Call& call) {
@@ -43,7 +53,7 @@ LocalCommunicator::LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank
 // Every rank compares the same pairs, so all throw or none does.
 void LocalCommunicator::meet_for(const Call& call) {
   shown_by(rank()).call = call;
-  if (rank() == 0) group_->start_blocks();
+  group_->start_blocks(rank());
   group_->ranks().meet();
   const Call& first = shown_by(0).call;
   for (int peer = 1; peer < size(); ++peer) {
@@ -83,41 +93,70 @@ void LocalCommunicator::all_reduce(void* data, std::int64_t count, DType dtype, 
     return;
   }
   // Each block is reduced once, by one rank, and written into every rank's buffer while it is in the cache.
-  const std::int64_t block_elems = kBlockBytes / elem_bytes;
-  const std::int64_t num_blocks = (count + block_elems - 1) / block_elems;
-  for (std::int64_t block; (block = group_->take_block(num_blocks)) >= 0;) {
-    const std::int64_t begin = block * block_elems;
-    reduce_ascending(sources(begin * elem_bytes), targets(begin * elem_bytes),
-                     std::min(block_elems, count - begin), dtype, reduction);
-  }
+  const std::int64_t share_elems = (count + size() - 1) / size();
+  work_on_blocks(share_elems * elem_bytes, [&](int share, std::int64_t begin, std::int64_t length) {
+    const std::int64_t offset = share * share_elems * elem_bytes + begin;
+    const std::int64_t bytes = std::min(length, count * elem_bytes - offset);
+    if (bytes > 0) {
+      reduce_ascending(sources(offset), targets(offset), bytes / elem_bytes, dtype, reduction);
+    }
+  });
   group_->ranks().finish();
+}
+
+template <class F>
+void LocalCommunicator::work_on_blocks(std::int64_t share_bytes, F f) {
+  for (int step = 0; step < size(); ++step) {
+    const int share = (rank() + step) % size();
+    for (std::int64_t begin; (begin = group_->take_block(share) * kBlockBytes) < share_bytes;) {
+      f(share, begin, std::min(kBlockBytes, share_bytes - begin));
+    }
+  }
 }
 
 void LocalCommunicator::all_gather(const void* part, void* whole, Strips strips, DType dtype) {
   const Call call{CallKind::all_gather, dtype, Reduction::sum, 0, strips};
-  const std::int64_t strip_bytes = strips.inner * dtype_bytes(dtype);
-  const bool inlined = publish(call, part, strips.outer * strip_bytes, whole);
-  for (int peer = 0; peer < size(); ++peer) {
-    const void* source = shown_by(peer).source;
-    for (std::int64_t outer = 0; outer < strips.outer; ++outer) {
-      copy_bytes(at(whole, (outer * size() + peer) * strip_bytes), at(source, outer * strip_bytes),
-                 strip_bytes);
-    }
+  const std::int64_t strip = strips.inner * dtype_bytes(dtype), part_bytes = strips.outer * strip;
+  const auto copy_piece = [&](int from, int to, std::int64_t begin, std::int64_t length, auto copy) {
+    for_each_strip_run(strip, size(), from, begin, length,
+                       [&](std::int64_t in_whole, std::int64_t in_part, std::int64_t run) {
+                         copy(at(shown_by(to).target, in_whole), at(shown_by(from).source, in_part), run);
+                       });
+  };
+  if (publish(call, part, part_bytes, whole)) {
+    for (int from = 0; from < size(); ++from) copy_piece(from, rank(), 0, part_bytes, copy_bytes);
+    return;
   }
-  if (!inlined) group_->ranks().finish();
+  // Each block is read once, by one rank, and written into every rank's buffer from the cache.
+  const bool past_caches = part_bytes * size() * size() > kStreamBytes;
+  work_on_blocks(part_bytes, [&](int from, std::int64_t begin, std::int64_t length) {
+    for (int to = 0; to < size(); ++to) {
+      if (past_caches) {
+        copy_piece(from, to, begin, length, stream_bytes);
+      } else {
+        copy_piece(from, to, begin, length, copy_bytes);
+      }
+    }
+  });
+  group_->ranks().finish();
 }
 
 void LocalCommunicator::reduce_scatter(const void* whole, void* part, Strips strips, DType dtype,
                                        Reduction reduction) {
   const Call call{CallKind::reduce_scatter, dtype, reduction, 0, strips};
-  const std::int64_t strip_bytes = strips.inner * dtype_bytes(dtype);
-  const bool inlined = publish(call, whole, size() * strips.outer * strip_bytes, part);
-  for (std::int64_t outer = 0; outer < strips.outer; ++outer) {
-    void* strip = at(part, outer * strip_bytes);
-    reduce_ascending(sources((outer * size() + rank()) * strip_bytes), std::span<void* const>(&strip, 1),
-                     strips.inner, dtype, reduction);
-  }
-  if (!inlined) group_->ranks().finish();
+  const std::int64_t elem_bytes = dtype_bytes(dtype);
+  const std::int64_t strip = strips.inner * elem_bytes, part_bytes = strips.outer * strip;
+  const auto reduce_piece = [&](int to, std::int64_t begin, std::int64_t length) {
+    for_each_strip_run(strip, size(), to, begin, length,
+                       [&](std::int64_t in_whole, std::int64_t in_part, std::int64_t run) {
+                         void* target = at(shown_by(to).target, in_part);
+                         reduce_ascending(sources(in_whole), std::span<void* const>(&target, 1),
+                                          run / elem_bytes, dtype, reduction);
+                       });
+  };
+  if (publish(call, whole, size() * part_bytes, part)) return reduce_piece(rank(), 0, part_bytes);
+  work_on_blocks(part_bytes, reduce_piece);
+  group_->ranks().finish();
 }
 
 void LocalCommunicator::broadcast(void* data, std::int64_t bytes, int root) {

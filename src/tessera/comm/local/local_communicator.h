@@ -33,6 +33,11 @@ class LocalCommunicator final : public Communicator {
   void meet_for(const Call& call);
   Published& shown_by(int rank) { return group_->published(rank, turn_); }
 
+  // Calls f(share, begin, length) for the blocks of every rank's share, [0, share_bytes) each; every block is
+  // worked on by one rank. Called by all ranks between publish and finish.
+  template <class F>
+  void work_on_blocks(std::int64_t share_bytes, F f);
+
   // What the others show, for reduce_ascending: their sources, or their targets, from `offset` bytes on.
   std::span<const void* const> sources(std::int64_t offset);
   std::span<void* const> targets(std::int64_t offset);

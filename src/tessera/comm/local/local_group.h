@@ -57,24 +57,31 @@ class LocalGroup {
   RankBarrier& ranks() { return ranks_; }
   const std::shared_ptr<LocalFailure>& failure() const { return failure_; }
 
-  // The blocks of the current call go to whichever rank is free: [0, num_blocks), then -1. One rank starts
-  // them again before it meets the others for a call: all have then left the call before.
-  std::int64_t take_block(std::int64_t num_blocks) {
-    const std::int64_t block = next_block_.fetch_add(1, std::memory_order_relaxed);
-    return block < num_blocks ? block : -1;
+  // The work of a call is cut into blocks of each rank's share. A rank takes its own first, then those of
+  // ranks that are behind, as a rank without a core is: take_block(r) gives 0, 1, ... over all callers
+  // together. Each rank starts its own count before it meets the others for a call, when all have left the
+  // call before.
+  std::int64_t take_block(int share) {
+    return counts_[static_cast<std::size_t>(share)].next.fetch_add(1, std::memory_order_relaxed);
   }
-  void start_blocks() { next_block_.store(0, std::memory_order_relaxed); }
+  void start_blocks(int share) {
+    counts_[static_cast<std::size_t>(share)].next.store(0, std::memory_order_relaxed);
+  }
 
   void fail();
 
  private:
+  struct alignas(64) BlockCount {
+    std::atomic<std::int64_t> next{0};
+  };
+
   LocalGroup(std::shared_ptr<LocalFailure> failure, int size);
 
   std::shared_ptr<LocalFailure> failure_;
   RankBarrier ranks_;
   std::vector<Published> published_;
   std::vector<Mailbox> mailboxes_;
-  alignas(64) std::atomic<std::int64_t> next_block_{0};
+  std::vector<BlockCount> counts_;
 };
 
 }  // namespace tessera::local

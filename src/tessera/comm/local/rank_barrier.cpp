@@ -9,7 +9,7 @@ namespace {
 
 // Ranks of one step arrive within microseconds of each other, so a waiting rank spins before it sleeps; but
 // not where there are fewer cores than ranks, as the rank it waits for may need its core.
-constexpr int kSpins = 1000;
+constexpr int kSpins = 200;
 
 void pause_briefly() {
 #if defined(__x86_64__)

@@ -6,6 +6,7 @@
 
 #include "tessera/comm/mpi/mpi_call.h"
 #include "tessera/comm/reduce_ascending.h"
+#include "tessera/comm/strip_runs.h"
 
 namespace tessera::mpi {
 namespace {
@@ -34,18 +35,6 @@ void copy_bytes(void* to, const void* from, std::int64_t bytes) {
 template <class F>
 void for_each_piece(std::int64_t total, std::int64_t longest, F f) {
   for (std::int64_t begin = 0; begin < total; begin += longest) f(begin, std::min(longest, total - begin));
-}
-
-// Calls f(offset in the whole, offset in the part, bytes) for the runs of [begin, begin + length) of rank
-// `rank`'s part that are contiguous in the whole. Everything in bytes.
-template <class F>
-void for_each_run(std::int64_t strip, int size, int rank, std::int64_t begin, std::int64_t length, F f) {
-  for (std::int64_t at_part = begin; at_part < begin + length;) {
-    const std::int64_t outer = at_part / strip, within = at_part % strip;
-    const std::int64_t run = std::min(strip - within, begin + length - at_part);
-    f((outer * size + rank) * strip + within, at_part, run);
-    at_part += run;
-  }
 }
 
 int rank_in(MPI_Comm comm) {
@@ -144,10 +133,10 @@ void MpiCommunicator::all_gather(const void* part, void* whole, Strips strips, D
     check_mpi(MPI_Allgather(at(part, begin), bytes, MPI_BYTE, received, bytes, MPI_BYTE, comm_),
               "MPI_Allgather");
     for (int r = 0; r < size(); ++r) {
-      for_each_run(strip, size(), r, begin, length,
-                   [&](std::int64_t in_whole, std::int64_t in_part, std::int64_t run) {
-                     copy_bytes(at(whole, in_whole), received + r * length + (in_part - begin), run);
-                   });
+      for_each_strip_run(strip, size(), r, begin, length,
+                         [&](std::int64_t in_whole, std::int64_t in_part, std::int64_t run) {
+                           copy_bytes(at(whole, in_whole), received + r * length + (in_part - begin), run);
+                         });
     }
   });
 }
@@ -161,10 +150,10 @@ void MpiCommunicator::reduce_scatter(const void* whole, void* part, Strips strip
     std::byte* packed = scratch(packed_, kSegmentBytes);
     std::byte* received = scratch(received_, kSegmentBytes);
     for (int r = 0; r < size(); ++r) {
-      for_each_run(strip, size(), r, begin, length,
-                   [&](std::int64_t in_whole, std::int64_t in_part, std::int64_t run) {
-                     copy_bytes(packed + r * length + (in_part - begin), at(whole, in_whole), run);
-                   });
+      for_each_strip_run(strip, size(), r, begin, length,
+                         [&](std::int64_t in_whole, std::int64_t in_part, std::int64_t run) {
+                           copy_bytes(packed + r * length + (in_part - begin), at(whole, in_whole), run);
+                         });
     }
     const int bytes = static_cast<int>(length);
     check_mpi(MPI_Alltoall(packed, bytes, MPI_BYTE, received, bytes, MPI_BYTE, comm_), "MPI_Alltoall");
