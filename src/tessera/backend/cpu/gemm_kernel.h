@@ -5,6 +5,7 @@
 // into: how a product is cut into tiles cannot change its bits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tessera/backend/cpu/simd.h"
@@ -54,15 +55,16 @@ template <int Rows, int NumVectors, RowsOfA kRows, class T>
   const std::int64_t next_step = tile.next_step;
   const std::int64_t k = tile.k, a_stride = tile.a_stride, ldb = tile.ldb;
   V sum[Rows][NumVectors] = {};
-  // One row of C is fetched in each of as many parts of k. Fetched all at once, the rows would take every
-  // line fill buffer of the core, and B would wait behind them.
+  // C is fetched row by row, in as many parts of k. Fetched all at once, it would take every line fill buffer
+  // of the core, and B would wait behind it. A short product works on blocks in cache and leaves rows out.
+  constexpr std::int64_t kLeastPart = 32;
+  const std::int64_t part = std::max(ceil_div(k, Rows), kLeastPart);
   const T* c_row = tile.c;
-  std::int64_t i = 0;
 #pragma GCC unroll 1
-  for (int part = 1; part <= Rows; ++part, c_row += tile.ldc) {
+  for (std::int64_t i = 0; i < k; c_row += tile.ldc) {
 #pragma GCC unroll 4
     for (int v = 0; v < NumVectors; ++v) __builtin_prefetch(c_row + v * lanes, 1);
-    const std::int64_t end = k * part / Rows;
+    const std::int64_t end = std::min(k, i + part);
 #pragma GCC unroll 1
     for (; i < end; ++i) {
       __builtin_prefetch(next + i * next_step, 0, 2);
