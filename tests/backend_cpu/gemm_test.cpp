@@ -170,6 +170,15 @@ TEST(Gemm, BlocksOfRowsAndColumnsMeet) {
   check_all_orientations<float, float, float>({.shape = {5, 4211, 3}, .bias = true});
 }
 
+// Blocks of more than 2 MiB are packed past the caches, in whole aligned vectors if K allows.
+TEST(Gemm, LargeBlocksAreStoredPastTheCaches) {
+  check_all_orientations<float, float, float>({.shape = {1203, 5, 514}});
+  check_all_orientations<float, float, float>({.shape = {1203, 5, 513}});
+  check_all_orientations<float, float, float>({.shape = {5, 1301, 513}, .bias = true});
+  check_all_orientations<Bf16, Bf16, float>({.shape = {1203, 5, 514}});
+  check_all_orientations<double, double, double>({.shape = {5, 701, 513}});
+}
+
 template <class A, class B, class C>
 void check_bits(const Case& c) {
   const Problem<A, B, C> problem(c);

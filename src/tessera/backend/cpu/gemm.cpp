@@ -19,8 +19,12 @@ constexpr std::int64_t kMaxBlockK = 768;
 constexpr std::int64_t kMaxBlockWide = 4096;
 constexpr std::int64_t kMaxTileRows = 128;
 constexpr std::int64_t kMaxTilePanels = 8;
-// Rows of A that one task packs: side by side, so that whole cache lines of a transposed A are read.
+// What one task packs: rows of A and panels of B side by side, so that runs of several cache lines are read
+// from a matrix in which they are contiguous.
 constexpr std::int64_t kPackedRows = 64;
+constexpr std::int64_t kPackedPanels = 4;
+// Packed blocks up to this size stay in the caches between packing and use.
+constexpr std::int64_t kCachedBytes = 2 << 20;
 
 template <class T>
 constexpr std::int64_t kTileColumns = kMaxTilePanels* kMaxTileVectors* kLanes<T>;
@@ -128,20 +132,43 @@ class Product {
       for (std::int64_t j = 0; j < block.n; ++j) scratch_.bias[j] = widened<T>(gemm_.bias[block.n0 + j]);
       std::fill(scratch_.bias + block.n, scratch_.bias + panels.num_vectors * kWidth, T{0});
     }
-    const std::int64_t num_b = pack_b ? panels.count() : 0;
+    const std::int64_t num_b = pack_b ? ceil_div(panels.count(), kPackedPanels) : 0;
     const std::int64_t first_row = direct_rows(block);
     const std::int64_t num_a = pack_a ? ceil_div(block.m - first_row, kPackedRows) : 0;
     pool_.for_each_task(num_a + num_b, [&](std::int64_t task, int) {
       if (task < num_b) {
-        const std::int64_t column = panels.begin(task) * kWidth, width = panels.width(task) * kWidth;
-        pack_panels<kWidth>(b.from(column, 0), std::min(width, block.n - column), block.k,
-                            scratch_.b + column * block.k, width);
+        pack_b_panels(block, b, task * kPackedPanels, std::min((task + 1) * kPackedPanels, panels.count()));
       } else {
         const std::int64_t row = first_row + (task - num_b) * kPackedRows;
-        pack_panels<kTileRows>(a.from(row, 0), std::min(kPackedRows, block.m - row), block.k,
-                               scratch_.a + row * block.k, kTileRows);
+        pack_part<kTileRows>(a.from(row, 0), std::min(kPackedRows, block.m - row), block.m, block.k,
+                             scratch_.a + row * block.k, kTileRows);
       }
     });
+  }
+
+  // Panels [first, last): those of three vectors in one call, then those of two.
+  void pack_b_panels(const Block<T>& block, const PackSource<B>& b, std::int64_t first, std::int64_t last) {
+    while (first < last) {
+      const std::int64_t column = block.panels.begin(first) * kWidth;
+      const int num_vectors = block.panels.width(first);
+      while (first < last && block.panels.width(first) == num_vectors) ++first;
+      const std::int64_t end = std::min(block.n, block.panels.begin(first) * kWidth);
+      pack_part<kWidth>(b.from(column, 0), end - column, block.n, block.k, scratch_.b + column * block.k,
+                        num_vectors * kWidth);
+    }
+  }
+
+  // Packs `width` of the `whole` rows or columns of a block.
+  template <int Lanes, class S>
+  static void pack_part(const PackSource<S>& source, std::int64_t width, std::int64_t whole, std::int64_t k,
+                        T* to, std::int64_t panel_width) {
+    // With an odd k, panels of half a vector would begin in the middle of one.
+    const bool aligned = panel_width * k % kWidth == 0;
+    if (aligned && whole * k * static_cast<std::int64_t>(sizeof(T)) > kCachedBytes) {
+      pack_panels<Lanes, PackTo::memory>(source, width, k, to, panel_width);
+    } else {
+      pack_panels<Lanes, PackTo::cache>(source, width, k, to, panel_width);
+    }
   }
 
   // How many rows of A the micro-kernel reads where they lie: all whole tiles, if k is contiguous in A and

@@ -5,6 +5,7 @@
 // into: how a product is cut into tiles cannot change its bits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tessera/backend/cpu/simd.h"
@@ -53,22 +54,29 @@ template <int Rows, int NumVectors, RowsOfA kRows, class T>
   const T* const next = tile.next != nullptr ? tile.next : b;
   const std::int64_t next_step = tile.next_step;
   const std::int64_t k = tile.k, a_stride = tile.a_stride, ldb = tile.ldb;
-#pragma GCC unroll 8
-  for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < NumVectors; ++v) __builtin_prefetch(tile.c + r * tile.ldc + v * lanes, 1);
-  }
   V sum[Rows][NumVectors] = {};
-  for (std::int64_t i = 0; i < k; ++i) {
-    __builtin_prefetch(next + i * next_step, 0, 2);
-    V b_row[NumVectors];
+  // C is fetched row by row, in as many parts of k. Fetched all at once, it would take every line fill buffer
+  // of the core, and B would wait behind it. A short product works on blocks in cache and leaves rows out.
+  constexpr std::int64_t kLeastPart = 32;
+  const std::int64_t part = std::max(ceil_div(k, Rows), kLeastPart);
+  const T* c_row = tile.c;
+#pragma GCC unroll 1
+  for (std::int64_t i = 0; i < k; c_row += tile.ldc) {
 #pragma GCC unroll 4
-    for (int v = 0; v < NumVectors; ++v) load(b_row[v], b + i * ldb + v * lanes);
+    for (int v = 0; v < NumVectors; ++v) __builtin_prefetch(c_row + v * lanes, 1);
+    const std::int64_t end = std::min(k, i + part);
+#pragma GCC unroll 1
+    for (; i < end; ++i) {
+      __builtin_prefetch(next + i * next_step, 0, 2);
+      V b_row[NumVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < NumVectors; ++v) load(b_row[v], b + i * ldb + v * lanes);
 #pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-      const T element = kRows == RowsOfA::adjacent ? a[i * a_stride + r] : a[r * a_stride + i];
+      for (int r = 0; r < Rows; ++r) {
+        const T element = kRows == RowsOfA::adjacent ? a[i * a_stride + r] : a[r * a_stride + i];
 #pragma GCC unroll 4
-      for (int v = 0; v < NumVectors; ++v) sum[r][v] += element * b_row[v];
+        for (int v = 0; v < NumVectors; ++v) sum[r][v] += element * b_row[v];
+      }
     }
   }
 #pragma GCC unroll 8

@@ -5,6 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #include "tessera/base/bf16.h"
 
@@ -38,6 +43,33 @@ template <class V, class T>
 template <class V, class T>
 [[gnu::always_inline]] inline void store(T* to, const V& from) {
   __builtin_memcpy(to, &from, sizeof(V));
+}
+
+// Stores a whole vector past the caches: its line is neither read first nor kept. `to` is aligned to the
+// vector. Other threads see the vector after finish_streams.
+template <class V, class T>
+[[gnu::always_inline]] inline void stream(T* to, const V& from) {
+  static_assert(sizeof(V) == kVectorBytes);
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), reinterpret_cast<__m512i>(from));
+#elif defined(__AVX__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(from));
+#elif defined(__SSE2__)
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to), reinterpret_cast<__m128i>(from));
+#else
+  store(to, from);
+#endif
+}
+inline void finish_streams() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+// The lanes of a, then those of b, where `lanes` counts them all.
+template <class V, int... kLane>
+[[gnu::always_inline]] inline auto joined(const V& a, const V& b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, kLane...);
 }
 
 // The type that sums of T are kept in.
