@@ -165,6 +165,76 @@ TEST(OptimizerLayouts, ZeroOnAndOffGiveTheSameBits) {
   }
 }
 
+// Two copies of the state, each cut over two ranks: the gradient is summed in another order.
+TEST(OptimizerLayouts, GroupsOfZero) {
+  const auto llama = small_llama();
+  for (const char* name : {"adamw", "lamb", "sgd"}) {
+    for (const char* layout :
+         {"parallel.dp=4 parallel.zero1_group=2", "parallel.dp=4 parallel.zero1_group=2 parallel.tp=2",
+          "parallel.dp=4 parallel.zero1_group=2 parallel.pp=2"}) {
+      SCOPED_TRACE(std::string(name) + " " + layout);
+      const std::vector<std::string> keys = {std::string("optimizer.name=") + name, "parallel.zero1=true"};
+      expect_close(train_with(*llama, keys, layout), train_with(*llama, keys, ""), kTolerance);
+    }
+  }
+  const std::vector<std::string> keys = {"optimizer.name=lamb", "parallel.dp=4"};
+  expect_same_bits(train_with(*llama, keys, "parallel.zero1=true parallel.zero1_group=4"),
+                   train_with(*llama, keys, "parallel.zero1=true"));
+  expect_same_bits(train_with(*llama, keys, "parallel.zero1=true parallel.zero1_group=1"),
+                   train_with(*llama, keys, ""));
+}
+
+// The state is cut by the size of a group, not by dp; scattering stays in the group, and only a range of the
+// gradients travels between groups.
+TEST(OptimizerLayouts, GroupsOfZeroInThePlan) {
+  const auto llama = small_llama();
+  const auto measure = [&](const std::string& key) {
+    const RunConfig config = config_of({"parallel.dp=4", "parallel.zero1=true", key});
+    TrainingGraphOptions options = training_graph_options(config);
+    options.shape.batch *= 4;
+    const Graph whole = build_training_graph(*llama, options).graph;
+    const Graph rank = rank_graph(whole, layout_of(config), {}, 0).graph;
+    std::map<std::string, std::int64_t> bytes;
+    for (const Value& value : whole.values()) {
+      if (value.role == Role::optimizer_state) bytes["whole state"] += value.type.num_bytes();
+      if (value.role == Role::gradient) bytes["gradients"] += value.type.num_bytes();
+    }
+    for (const Value& value : rank.values()) {
+      if (value.role == Role::optimizer_state) bytes["state"] += value.type.num_bytes();
+    }
+    for (const Node& node : rank.nodes()) {
+      if (node.phase != Phase::update || rank.type(node.inputs[0]).shape.rank() == 0) continue;
+      for (const Traffic& t : node_traffic(rank, node))
+        bytes[std::string(t.kind) + " " + std::string(group_name(t.group))] += t.payload;
+    }
+    return bytes;
+  };
+  auto all = measure("parallel.zero1_group=0"), grouped = measure("parallel.zero1_group=2");
+  EXPECT_EQ(all["state"], all["whole state"] / 4);
+  EXPECT_EQ(grouped["state"], grouped["whole state"] / 2);
+  EXPECT_EQ(all["reduce_scatter dp"], all["gradients"]);
+  EXPECT_EQ(grouped["reduce_scatter ranges"], grouped["gradients"]);
+  EXPECT_EQ(grouped["all_reduce copies"], grouped["gradients"] / 2);
+  EXPECT_EQ(grouped["all_gather ranges"], grouped["gradients"]);
+  EXPECT_EQ(grouped["reduce_scatter dp"] + grouped["all_gather dp"], 0);
+}
+
+TEST(OptimizerLayouts, RefusesGroupsThatDoNotDivide) {
+  const auto message = [](const std::vector<std::string>& keys) -> std::string {
+    try {
+      layout_of(config_of(keys));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string uneven = message({"parallel.dp=4", "parallel.zero1=true", "parallel.zero1_group=3"});
+  EXPECT_NE(uneven.find("parallel.zero1_group = 3 does not divide parallel.dp = 4"), std::string::npos)
+      << uneven;
+  EXPECT_NE(message({"parallel.dp=4", "parallel.zero1_group=2"}).find("parallel.zero1 = true"),
+            std::string::npos);
+}
+
 TEST(OptimizerLayouts, Bf16StateUnderZero) {
   const auto llama = small_llama();
   const std::vector<std::string> keys = {"optimizer.name=lamb", "precision=bf16",

@@ -26,13 +26,15 @@ enum class Group : std::uint8_t {
   pp,
   dp,
   tp,
-  ends,   // the first and the last pipeline stage, which share a tied embedding
-  heads,  // neighbours on tp that share key and value heads
+  ends,    // the first and the last pipeline stage, which share a tied embedding
+  heads,   // neighbours on tp that share key and value heads
+  ranges,  // neighbours on dp that share one copy of the optimizer state, each with a range of it (ZeRO-1)
+  copies,  // ranks of dp with the same range
 };
-inline constexpr int kNumGroups = 5;
+inline constexpr int kNumGroups = 7;
 
 constexpr std::string_view group_name(Group group) {
-  constexpr std::string_view names[] = {"pp", "dp", "tp", "ends", "heads"};
+  constexpr std::string_view names[] = {"pp", "dp", "tp", "ends", "heads", "ranges", "copies"};
   return names[static_cast<int>(group)];
 }
 constexpr Group group_of(Axis axis) {
@@ -41,7 +43,11 @@ constexpr Group group_of(Axis axis) {
 
 struct Mesh {
   int pp = 1, dp = 1, tp = 1;
+  int zero1_group = 0;  // ranks of dp that share one copy of the optimizer state; 0: all
 
+  // dp is two axes: groups, and the ranks of a group, which are neighbours.
+  int ranges() const { return zero1_group > 0 ? zero1_group : dp; }
+  bool has_copies() const { return ranges() < dp; }
   int size(Axis axis) const { return axis == Axis::pp ? pp : axis == Axis::dp ? dp : tp; }
   int num_ranks() const { return pp * dp * tp; }
   bool operator==(const Mesh&) const = default;

@@ -13,14 +13,7 @@ void GradientBuckets::reduce_gradients() {
     if (options_.mesh.pp > 1 && stages(v).size() > 1) shared.push_back(v);
   }
   sum_over_tp(accumulators);
-  if (options_.mesh.dp > 1) {
-    std::vector<ValueId> partial;
-    for (ValueId v : accumulators) {
-      if (local_.placement(v, Axis::dp)->is_partial()) partial.push_back(v);
-    }
-    run_bucketed(options_.zero1 ? Op::reduce_scatter_flat : Op::all_reduce, Axis::dp, Group::dp,
-                 options_.mesh.dp, options_.zero1 ? flat_shard() : replicated(), partial, "gradients");
-  }
+  sum_over_dp(accumulators);
   for (ValueId v : shared) {
     const std::vector<int>& on = stages(v);
     TS_CHECK(on.size() == 2 && on[0] == 0,
@@ -47,6 +40,25 @@ void GradientBuckets::sum_over_tp(const std::vector<ValueId>& accumulators) {
   run_bucketed(Op::all_reduce, Axis::tp, Group::tp, options_.mesh.tp, replicated(), partial, "gradients");
 }
 
+void GradientBuckets::sum_over_dp(const std::vector<ValueId>& accumulators) {
+  const Mesh& mesh = options_.mesh;
+  if (mesh.dp == 1) return;
+  std::vector<ValueId> partial;
+  for (ValueId v : accumulators) {
+    if (local_.placement(v, Axis::dp)->is_partial()) partial.push_back(v);
+  }
+  if (!options_.zero1) {
+    run_bucketed(Op::all_reduce, Axis::dp, Group::dp, mesh.dp, replicated(), partial, "gradients");
+    return;
+  }
+  run_bucketed(Op::reduce_scatter_flat, Axis::dp, mesh.has_copies() ? Group::ranges : Group::dp,
+               mesh.ranges(), flat_shard(), partial, "gradients");
+  if (mesh.has_copies()) {
+    run_bucketed(Op::all_reduce, Axis::dp, Group::copies, mesh.dp / mesh.ranges(), flat_shard(), partial,
+                 "gradients");
+  }
+}
+
 void GradientBuckets::gather_weights() {
   if (options_.mesh.dp == 1) return;
   std::vector<ValueId> weights;
@@ -54,7 +66,8 @@ void GradientBuckets::gather_weights() {
     const bool weight = whole_.value(update.before).role == Role::parameter;
     if (weight && local_.placement(update.after, Axis::dp)->is_flat()) weights.push_back(update.after);
   }
-  run_bucketed(Op::all_gather_flat, Axis::dp, Group::dp, options_.mesh.dp, replicated(), weights, "weights");
+  run_bucketed(Op::all_gather_flat, Axis::dp, options_.mesh.has_copies() ? Group::ranges : Group::dp,
+               options_.mesh.ranges(), replicated(), weights, "weights");
 }
 
 void GradientBuckets::run_bucketed(Op op, Axis axis, Group group, int num_ranks, const Placement& to,
@@ -78,8 +91,8 @@ void GradientBuckets::run_bucketed(Op op, Axis axis, Group group, int num_ranks,
     CollectiveAttrs attrs{.group = group, .num_ranks = num_ranks};
     attrs.why = fmt::format("{} {}, {} to {}", inputs.size(), what, whole_.value(values[first]).name,
                             whole_.value(values[last - 1]).name);
-    if (axis != Axis::dp && local_.placement(values[first], Axis::dp)->is_flat()) {
-      attrs.range = {true, Axis::dp, options_.mesh.dp};
+    if (op == Op::all_reduce && local_.placement(values[first], Axis::dp)->is_flat()) {
+      attrs.range = {true, Axis::dp, options_.mesh.ranges()};
     }
     local_.graph().set_layer(whole_.num_layers());
     const std::vector<ValueId> outputs = emit(local_.graph(), op, Phase::update, name, attrs, inputs);

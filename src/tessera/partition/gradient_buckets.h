@@ -3,7 +3,8 @@
 // bucket), never from two stages. Used by partition().
 //
 // A gradient is summed over tp first (weights that lie whole there, and copies of shared heads), then over
-// dp, then between the stages that share a tied weight. Every element is added in the order of the ranks
+// dp (with ZeRO-1 scattered to ranges, and these summed over the groups that each have a copy of the state),
+// then between the stages that share a tied weight. Every element is added in the order of the ranks
 // whatever the bucket, so bucket sizes do not change a bit.
 #pragma once
 
@@ -33,6 +34,7 @@ class GradientBuckets {
     return stages_.at(parameter_of_state(whole_.value(state)));
   }
   void sum_over_tp(const std::vector<ValueId>& accumulators);
+  void sum_over_dp(const std::vector<ValueId>& accumulators);
   // One collective in place over `values`, bucket by bucket. `to` is how they lie afterwards on `axis`.
   void run_bucketed(Op op, Axis axis, Group group, int num_ranks, const Placement& to,
                     const std::vector<ValueId>& values, std::string_view what);

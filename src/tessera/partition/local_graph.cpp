@@ -34,7 +34,7 @@ void LocalGraph::add_input(ValueId value) {
   const Placed placed = this->placed(value);
   ValueType type{v.type.dtype, local_shape(v.type.shape, placed)};
   const bool compact = v.role == Role::optimizer_state && placed.on(Axis::dp).is_flat();
-  if (compact) type.shape = Shape{flat_range_size(type.shape.num_elems(), options_.mesh.dp)};
+  if (compact) type.shape = Shape{flat_range_size(type.shape.num_elems(), options_.mesh.ranges())};
   here(value).local = here(value).input = graph_.add_input(v.name, type, v.role);
   if (v.role != Role::batch && v.role != Role::scalar)
     state_.push_back({v.name, v.type, v.role, placed, false, compact});

@@ -160,7 +160,8 @@ class Partitioner {
       }
       for (std::size_t i = 0; i < writes.size(); ++i) writes[i].on(axis) = strategy.outputs[i];
       const PlacementRule& rule = op_def(node.op).placement;
-      const PlacementCall call{node, inputs, outputs, axis, size(axis)};
+      PlacementCall call{node, inputs, outputs, axis, size(axis)};
+      if (axis == Axis::dp) call.flat_ranks = options_.mesh.ranges();
       if (rule.local_attrs) attrs = rule.local_attrs(call, attrs, strategy);
     }
     add_local(node, attrs, reads, writes);

@@ -11,6 +11,9 @@ RankGroups::RankGroups(Communicator& world, const Mesh& mesh, int head_copies)
   add(Group::pp, mesh.pp > 1, at_.dp * mesh.tp + at_.tp, at_.pp);
   add(Group::dp, mesh.dp > 1, at_.pp * mesh.tp + at_.tp, at_.dp);
   add(Group::tp, mesh.tp > 1, at_.pp * mesh.dp + at_.dp, at_.tp);
+  const int model = at_.pp * mesh.tp + at_.tp, group = at_.dp / mesh.ranges(), range = at_.dp % mesh.ranges();
+  add(Group::ranges, mesh.has_copies(), model * mesh.dp + group, range);
+  add(Group::copies, mesh.has_copies(), model * mesh.dp + range, group);
   // Every rank takes part in a split; the stages in between get groups that nobody uses.
   const bool end = at_.pp == 0 || at_.pp == mesh.pp - 1;
   const int color = at_.dp * mesh.tp + at_.tp;

@@ -122,6 +122,14 @@ Layout layout_of(const RunConfig& config) {
   layout.mesh = {static_cast<int>(p.pp), static_cast<int>(p.dp), static_cast<int>(p.tp)};
   layout.sequence = p.sequence;
   layout.zero1 = p.zero1;
+  if (p.zero1_group != 0) {
+    TS_CHECK(p.zero1, "parallel.zero1_group = {} needs parallel.zero1 = true", p.zero1_group);
+    TS_CHECK(p.dp % p.zero1_group == 0, "parallel.zero1_group = {} does not divide parallel.dp = {}",
+             p.zero1_group, p.dp);
+    // A group of one has all of the state: that is no ZeRO-1.
+    layout.zero1 = p.zero1_group > 1;
+    if (layout.zero1) layout.mesh.zero1_group = static_cast<int>(p.zero1_group);
+  }
   layout.bucket_bytes = p.bucket_mb << 20;
   layout.schedule = static_cast<ScheduleKind>(config.pipeline.schedule);
   layout.chunks = static_cast<int>(config.pipeline.chunks);

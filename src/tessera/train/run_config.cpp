@@ -107,6 +107,8 @@ void declare_parallel(ConfigSchema& s, ParallelKeys& parallel, PipelineKeys& pip
   s.boolean("parallel.sequence", &parallel.sequence,
             "norms, dropout and residuals cut over tp too, by position");
   s.boolean("parallel.zero1", &parallel.zero1, "optimizer state cut over dp");
+  s.integer("parallel.zero1_group", &parallel.zero1_group,
+            "dp ranks that share one copy of the optimizer state; 0: all", {.min = 0, .max = 1 << 20});
   s.integer("parallel.bucket_mb", &parallel.bucket_mb, "MiB of gradients in one collective", {.min = 1});
   s.choice("pipeline.schedule", &pipeline.schedule, "order of the micro-batches",
            {"gpipe", "1f1b", "interleaved"});

@@ -106,6 +106,7 @@ struct ParallelKeys {
   std::int64_t dp = 1;
   bool sequence = false;
   bool zero1 = false;
+  std::int64_t zero1_group = 0;  // dp ranks that share one copy of the optimizer state; 0: all
   std::int64_t bucket_mb = 64;
   bool operator==(const ParallelKeys&) const = default;
 };

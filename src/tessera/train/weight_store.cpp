@@ -55,11 +55,11 @@ void WeightStore::for_each_run(const PlacedTensor& tensor, F&& f) const {
   const Shape tp_local = local_shape(tensor.whole.shape, tensor.placed.on(Axis::tp));
   std::int64_t begin = 0, end = tp_local.num_elems();
   if (dp.is_flat()) {
-    const std::int64_t part = flat_range_size(tp_local.num_elems(), mesh.dp);
-    begin = std::min(end, here.dp * part);
+    const std::int64_t part = flat_range_size(tp_local.num_elems(), mesh.ranges());
+    begin = std::min(end, here.dp % mesh.ranges() * part);
     end = std::min(end, begin + part);
   }
-  const bool counts_on_dp = dp.is_partial() || dp.is_flat() || here.dp == 0;
+  const bool counts_on_dp = dp.is_partial() || here.dp == 0 || (dp.is_flat() && here.dp < mesh.ranges());
   for_each_shard_run(tensor.whole.shape, tensor.placed.on(Axis::tp), mesh.tp, here.tp,
                      [&](const ShardRun& run) {
                        const std::int64_t first = std::max(begin, run.local_offset),
