@@ -52,8 +52,8 @@ int run(int argc, char** argv) {
   const RunConfig config = load_run_config(argv[1], overrides);
   const std::unique_ptr<Model> model = make_model(config, 0);
   const std::unique_ptr<Device> device = make_device(config);
-  TrainingStep step(*model, training_graph_options(config), 0, *device);
-  initialize_weights(step.executor(), step.parameters(), 1);
+  TrainingStep step(*model, training_graph_options(config), layout_of(config), 0, *device);
+  initialize_weights(step.weights(), step.parameters(), 1);
   const auto tokens = static_cast<std::size_t>(config.train.global_batch * config.train.seq_len);
   const auto ids = random_tokens(tokens, model->vocab_size(), 1), targets = random_tokens(tokens, model->vocab_size(), 2);
 
