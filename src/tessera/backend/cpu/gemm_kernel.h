@@ -55,8 +55,8 @@ template <int Rows, int NumVectors, RowsOfA kRows, class T>
   const std::int64_t next_step = tile.next_step;
   const std::int64_t k = tile.k, a_stride = tile.a_stride, ldb = tile.ldb;
   V sum[Rows][NumVectors] = {};
-  // C is fetched row by row, in as many parts of k. Fetched all at once, it would take every line fill buffer
-  // of the core, and B would wait behind it. A short product works on blocks in cache and leaves rows out.
+  // C is fetched row by row, in as many parts of k: fetched all at once, it seems to take the core's line
+  // fill buffers from B. A short product works on blocks in cache and leaves rows out.
   constexpr std::int64_t kLeastPart = 32;
   const std::int64_t part = std::max(ceil_div(k, Rows), kLeastPart);
   const T* c_row = tile.c;
