@@ -193,7 +193,7 @@ TEST(OptimizerLayouts, GroupsOfZeroInThePlan) {
     TrainingGraphOptions options = training_graph_options(config);
     options.shape.batch *= 4;
     const Graph whole = build_training_graph(*llama, options).graph;
-    const Graph rank = rank_graph(whole, layout_of(config), {}, 0).graph;
+    const Graph rank = partition_layout(whole, layout_of(config), {}).graph;
     std::map<std::string, std::int64_t> bytes;
     for (const Value& value : whole.values()) {
       if (value.role == Role::optimizer_state) bytes["whole state"] += value.type.num_bytes();
@@ -252,7 +252,7 @@ TEST(OptimizerLayouts, NormsOfLambTakeOneCollectivePerAxis) {
     TrainingGraphOptions options = training_graph_options(config);
     options.shape.batch *= 2;
     const Graph whole = build_training_graph(*llama, options).graph;
-    const RankGraph rank = rank_graph(whole, layout_of(config), {}, 0);
+    const Partitioned rank = partition_layout(whole, layout_of(config), {});
     std::map<std::string, int> found;  // by axis
     const auto num_parameters =
         static_cast<std::int64_t>(build_training_graph(*llama, options).parameters.size());
