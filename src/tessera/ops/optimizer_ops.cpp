@@ -36,14 +36,15 @@ std::vector<ValueType> infer_sum_scalars(const InferCall& call) {
     call.check_same_type(0, i);
     call.check_shape(i, Shape{});
   }
-  return {call.inputs[0]};
+  return {{DType::f64, Shape{}}};
 }
 
 std::vector<ValueType> infer_clip_factor(const InferCall& call) {
   call.check_num_inputs(1, 1);
   call.check_floating(0);
   call.check_shape(0, Shape{});
-  return {call.inputs[0], call.inputs[0]};
+  const ValueType scalar{call.attrs.as<ClipFactorAttrs>().dtype, Shape{}};
+  return {scalar, scalar};
 }
 
 // param, grad, moment1, moment2, learning rate, step, clip factor[, master]
@@ -120,9 +121,9 @@ ValueId sum_scalars(Graph& graph, std::string name, std::vector<ValueId> scalars
   return emit(graph, Op::sum_scalars, Phase::update, std::move(name), {}, std::move(scalars))[0];
 }
 
-ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm) {
-  const auto out = emit(graph, Op::clip_factor, Phase::update, std::move(name), ClipFactorAttrs{max_norm},
-                        {sum_of_squares});
+ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm, DType dtype) {
+  const auto out = emit(graph, Op::clip_factor, Phase::update, std::move(name),
+                        ClipFactorAttrs{max_norm, dtype}, {sum_of_squares});
   return {out[0], out[1]};
 }
 

@@ -15,7 +15,7 @@ void append_adamw(Graph& graph, std::span<const ParameterGradient> parameters, c
     squares.push_back(sum_squares(graph, graph.value(p.accumulator).name + ".squares", p.accumulator));
   }
   const ClipValues clip =
-      clip_factor(graph, "clip", sum_scalars(graph, "squares", squares), options.clip_norm);
+      clip_factor(graph, "clip", sum_scalars(graph, "squares", squares), options.clip_norm, state_dtype);
   graph.mark_output(std::string(kGradNormOutput), clip.norm);
 
   for (const ParameterGradient& p : parameters) {
