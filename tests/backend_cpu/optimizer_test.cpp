@@ -38,7 +38,7 @@ TEST(CpuOptimizer, ClipFactorAsTorch) {
   for (DType dtype : {DType::f32, DType::f64}) {
     const std::vector<HostTensor> sum = {HostTensor({dtype, {}}, {16.0})};
     const auto factor = [&](double max_norm) {
-      const auto found = run_kernel(cpu::clip_factor, Op::clip_factor, ClipFactorAttrs{max_norm}, sum);
+      const auto found = run_kernel(cpu::clip_factor, Op::clip_factor, ClipFactorAttrs{max_norm, dtype}, sum);
       EXPECT_EQ(found[0], std::vector<double>{4.0});
       return found[1];
     };

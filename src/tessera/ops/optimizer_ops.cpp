@@ -44,7 +44,7 @@ void check_scalars(const InferCall& call) {
 
 std::vector<ValueType> infer_sum_scalars(const InferCall& call) {
   check_scalars(call);
-  return {call.inputs[0]};
+  return {{DType::f64, Shape{}}};
 }
 
 std::vector<ValueType> infer_stack_scalars(const InferCall& call) {
@@ -56,7 +56,8 @@ std::vector<ValueType> infer_clip_factor(const InferCall& call) {
   call.check_num_inputs(1, 1);
   call.check_floating(0);
   call.check_shape(0, Shape{});
-  return {call.inputs[0], call.inputs[0]};
+  const ValueType scalar{call.attrs.as<ClipFactorAttrs>().dtype, Shape{}};
+  return {scalar, scalar};
 }
 
 // param, grad, moment1, moment2, learning rate, step, clip factor[, master]
@@ -119,9 +120,9 @@ ValueId stack_scalars(Graph& graph, std::string name, std::vector<ValueId> scala
   return emit(graph, Op::stack_scalars, Phase::update, std::move(name), {}, std::move(scalars))[0];
 }
 
-ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm) {
-  const auto out = emit(graph, Op::clip_factor, Phase::update, std::move(name), ClipFactorAttrs{max_norm},
-                        {sum_of_squares});
+ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm, DType dtype) {
+  const auto out = emit(graph, Op::clip_factor, Phase::update, std::move(name),
+                        ClipFactorAttrs{max_norm, dtype}, {sum_of_squares});
   return {out[0], out[1]};
 }
 

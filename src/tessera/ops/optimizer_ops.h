@@ -8,8 +8,12 @@
 namespace tessera {
 
 struct ClipFactorAttrs {
-  double max_norm = 0.0;  // 0: report the norm, clip nothing
-  void describe(AttrWriter& write) const { write("max_norm", max_norm); }
+  double max_norm = 0.0;     // 0: report the norm, clip nothing
+  DType dtype = DType::f32;  // of norm and factor
+  void describe(AttrWriter& write) const {
+    write("max_norm", max_norm);
+    write("dtype", dtype_name(dtype));
+  }
 };
 
 // Every element of the whole tensor counts once: a rank sums its own range, and of the pieces that
@@ -44,7 +48,8 @@ ValueId sum_squares(Graph& graph, std::string name, ValueId x);
 // Likewise for several tensors of one shape, [] for each.
 std::vector<ValueId> sums_of_squares(Graph& graph, std::string name, std::vector<ValueId> xs);
 
-// [] ... -> [], added up in double in their order
+// [] ... -> f64[]. A double holds the sum of floats without rounding unless they are some 2^29 apart: how
+// the pipeline's schedule spreads the parameters over its ranks does not change a bit of the norm.
 ValueId sum_scalars(Graph& graph, std::string name, std::vector<ValueId> scalars);
 
 // [] ... -> [n]. Linear, so that terms of sums are stacked as they are, and summed in one collective.
@@ -53,7 +58,8 @@ ValueId stack_scalars(Graph& graph, std::string name, std::vector<ValueId> scala
 struct ClipValues {
   ValueId norm, factor;  // both []
 };
-ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm);
+// `dtype` of what it scales: the gradients
+ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm, DType dtype);
 
 struct AdamWInputs {
   ValueId param, grad, moment1, moment2;

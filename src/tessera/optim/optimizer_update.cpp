@@ -43,8 +43,9 @@ class OptimizerWriter {
     for (const ParameterGradient& p : parameters_) {
       squares.push_back(sum_squares(graph_, graph_.value(p.accumulator).name + ".squares", p.accumulator));
     }
+    const DType dtype = graph_.type(parameters_[0].accumulator).dtype;
     const ClipValues clip =
-        clip_factor(graph_, "clip", sum_scalars(graph_, "squares", squares), options_.clip_norm);
+        clip_factor(graph_, "clip", sum_scalars(graph_, "squares", squares), options_.clip_norm, dtype);
     graph_.mark_output(std::string(kGradNormOutput), clip.norm);
     clip_factor_ = clip.factor;
   }
