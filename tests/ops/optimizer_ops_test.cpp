@@ -2,6 +2,8 @@
 #include "tessera/ops/optimizer_ops.h"
 
 #include "ops/op_check.h"
+#include "tessera/ops/lamb.h"
+#include "tessera/ops/sgd.h"
 
 namespace tessera {
 
@@ -27,6 +29,19 @@ OpFamily optimizer_ops_family() {
       {Op::adamw, attrs, {p, p, p, p, one, step, one, p}, {"master"}},
       {Op::adamw, attrs, {low, high, high, high, single, step, single}, {"master"}},
       {Op::adamw, attrs, {low, high, high, high, single, step, single, f32({3})}, {"f32[3]", "f32[2,3]"}},
+      {Op::adamw, attrs, {low, high, low, low, single, step, single, high}, {"master"}},
+      {Op::adamw, attrs, {low, high, low, high, single, step, single}, {"input 3", "f32[2,3]", "bf16[2,3]"}},
+      {Op::stack_scalars, {}, {one, single}, {"f64[]", "f32[]"}},
+      {Op::stack_scalars, {}, {f64({1})}, {"[1]", "[]"}},
+      {Op::lamb_direction, LambDirectionAttrs{}, {p, p, p, f64({3}), step, one}, {"input 3", "f64[3]"}},
+      {Op::lamb_direction, LambDirectionAttrs{}, {p, p, p, p, one, one}, {"input 4", "f64", "i32"}},
+      {Op::lamb_direction, LambDirectionAttrs{}, {low, high, high, high, step, single}, {"master"}},
+      {Op::lamb, LambAttrs{}, {p, f64({3}), one, f64({4})}, {"gradient", "f64[3]", "f64[2,3]"}},
+      {Op::lamb, LambAttrs{.index = 4}, {p, p, one, f64({4})}, {"squares", "[4]", "4 and 5"}},
+      {Op::lamb, LambAttrs{}, {p, p, one, f64({4}), p}, {"master"}},
+      {Op::sgd, SgdAttrs{}, {p, p, high, one, one}, {"input 2", "f32[2,3]", "f64[2,3]"}},
+      {Op::sgd, SgdAttrs{}, {p, p, p, one, f64({1})}, {"input 4", "[1]", "[]"}},
+      {Op::sgd, SgdAttrs{}, {low, high, high, single, single}, {"master"}},
   };
   return family;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "checkpoint/temporary_folder.h"
 #include "plan/small_models.h"
 #include "tessera/ops/collectives.h"
 #include "tessera/train/from_config.h"
@@ -233,6 +234,43 @@ TEST(OptimizerLayouts, RefusesGroupsThatDoNotDivide) {
       << uneven;
   EXPECT_NE(message({"parallel.dp=4", "parallel.zero1_group=2"}).find("parallel.zero1 = true"),
             std::string::npos);
+}
+
+// Whatever state an optimizer has goes to disk whole, and comes back on another layout.
+TEST(OptimizerLayouts, CheckpointsHoldTheOptimizersState) {
+  const auto llama = small_llama();
+  for (const char* name : {"adamw", "lamb", "sgd"}) {
+    SCOPED_TRACE(name);
+    const RunConfig one = config_of({std::string("optimizer.name=") + name});
+    const RunConfig two =
+        config_of({std::string("optimizer.name=") + name, "parallel.dp=2", "parallel.zero1=true"});
+    const TemporaryFolder folder;
+    const auto device = make_device(one);
+    TrainingStep step(*llama, training_graph_options(one), layout_of(one), 1, *device);
+    Tensors wanted;
+    for (const PlacedTensor& tensor : step.weights().state()) {
+      if (tensor.role != Role::parameter && tensor.role != Role::optimizer_state) continue;
+      std::vector<float> values(static_cast<std::size_t>(tensor.whole.shape.num_elems()));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(i + tensor.name.size());  // differs from name to name
+      step.weights().write(tensor.name, values);
+      wanted[tensor.name] = values;
+    }
+    const CheckpointTensors saved = checkpoint_tensors(step.weights(), step.parameters());
+    const auto at = save_checkpoint(folder.path(), {}, saved.files);
+    run_ranks(two, false, [&](Communicator* world) {
+      const auto own_device = make_device(two);
+      TrainingStep other(*llama, training_graph_options(two), layout_of(two), 1, *own_device, world);
+      LoadedCheckpoint checkpoint(at);
+      load_checkpoint_state(other.weights(), other.parameters(), checkpoint);
+      for (const auto& [tensor, values] : wanted) {
+        const std::vector<float> found = other.weights().read(tensor);
+        if (world->rank() == 0) {
+          EXPECT_EQ(found, values) << tensor;
+        }
+      }
+    });
+  }
 }
 
 TEST(OptimizerLayouts, Bf16StateUnderZero) {

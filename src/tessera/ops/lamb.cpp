@@ -7,6 +7,7 @@ namespace {
 
 // param, grad, moment1, moment2, step, clip factor[, master] -> direction, moment1, moment2[, master]
 std::vector<ValueType> infer_lamb_direction(const InferCall& call) {
+  call.check_num_inputs(6, 7);
   check_update_operands(call, call.attrs.as<LambDirectionAttrs>().range,
                         {.states = {2, 3}, .scalars = {5}, .step = 4, .master = 6});
   std::vector<ValueType> outputs = {call.inputs[1], call.inputs[2], call.inputs[3]};
@@ -16,6 +17,7 @@ std::vector<ValueType> infer_lamb_direction(const InferCall& call) {
 
 // param, direction, learning rate, squares[, master] -> param, cleared gradient[, master]
 std::vector<ValueType> infer_lamb(const InferCall& call) {
+  call.check_num_inputs(4, 5);
   const auto& attrs = call.attrs.as<LambAttrs>();
   check_update_operands(call, attrs.range, {.states = {}, .scalars = {2}, .master = 4});
   call.check_dtype(3, call.dtype(1));

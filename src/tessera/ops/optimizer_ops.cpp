@@ -63,6 +63,7 @@ std::vector<ValueType> infer_clip_factor(const InferCall& call) {
 // param, grad, moment1, moment2, learning rate, step, clip factor[, master]
 // -> param, cleared grad, moment1, moment2[, master]
 std::vector<ValueType> infer_adamw(const InferCall& call) {
+  call.check_num_inputs(7, 8);
   check_update_operands(call, call.attrs.as<AdamWAttrs>().range,
                         {.states = {2, 3}, .scalars = {4, 6}, .step = 5, .master = 7});
   std::vector<ValueType> outputs(call.inputs.begin(), call.inputs.begin() + 4);

@@ -7,6 +7,7 @@ namespace {
 
 // param, grad, momentum, learning rate, clip factor[, master] -> param, cleared grad, momentum[, master]
 std::vector<ValueType> infer_sgd(const InferCall& call) {
+  call.check_num_inputs(5, 6);
   check_update_operands(call, call.attrs.as<SgdAttrs>().range,
                         {.states = {2}, .scalars = {3, 4}, .master = 5});
   std::vector<ValueType> outputs = {call.inputs[0], call.inputs[1], call.inputs[2]};

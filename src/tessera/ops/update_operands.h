@@ -12,15 +12,15 @@
 
 namespace tessera {
 
-// Positions among the inputs; 0: there is none.
+// Positions among the inputs.
 struct UpdateOperands {
   std::vector<std::size_t> states;
   std::vector<std::size_t> scalars;  // of the accumulator's type
-  std::size_t step = 0;              // i32
-  std::size_t master = 0;
+  std::size_t step = 0;              // i32; 0: there is none
+  std::size_t master = 0;            // if there is one
 };
 
-// Refuses operands that do not go together, naming them.
+// Refuses operands that do not go together, naming them; the caller has counted them.
 void check_update_operands(const InferCall& call, const FlatRange& range, const UpdateOperands& at);
 
 // This rank's range of a flat shard.

@@ -4,6 +4,7 @@
 #include "tessera/ops/cross_entropy.h"
 #include "tessera/ops/linear.h"
 #include "tessera/ops/op_def.h"
+#include "tessera/plan/fold_constant_masks.h"
 #include "tessera/plan/fold_constants.h"
 
 namespace tessera {
@@ -27,24 +28,36 @@ ValueId build_loss(const Model& model, ModelBuilder& builder, BatchShape shape) 
   return linear_cross_entropy(graph, "loss", out.hidden, out.head_weight, targets, loss_scale);
 }
 
+// Forward graphs that are not differentiated.
+BuiltGraph finish(ModelBuilder& builder) {
+  FoldedMasks folded = fold_constant_masks(builder.graph());
+  fold_constants(folded.graph);
+  return {std::move(folded.graph), builder.parameters(), std::move(folded.names)};
+}
+
 }  // namespace
+
+std::string BuiltGraph::folded_text() const {
+  const std::size_t count = folded_attentions.size();
+  return count == 0 ? "" : fmt::format("{} attention{} with a constant mask", count, count == 1 ? "" : "s");
+}
 
 BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& options) {
   ModelBuilder builder(options.dtype, /*training=*/true);
-  Graph& graph = builder.graph();
   const ValueId forward_loss = build_loss(model, builder, options.shape);
-  const Gradients gradients = differentiate(graph, forward_loss);
+  FoldedMasks folded = fold_constant_masks(builder.graph());
+  Graph& graph = folded.graph;
+  const Gradients gradients = differentiate(graph, folded.at(forward_loss));
   graph.mark_output(std::string(kLossOutput), gradients.loss);
   append_optimizer(graph, gradients.parameters, options.optimizer);
   fold_constants(graph);
-  return {apply_recompute(graph, options.recompute), builder.parameters()};
+  return {apply_recompute(graph, options.recompute), builder.parameters(), std::move(folded.names)};
 }
 
 BuiltGraph build_loss_graph(const Model& model, BatchShape shape, DType dtype) {
   ModelBuilder builder(dtype, /*training=*/false);
   builder.graph().mark_output(std::string(kLossOutput), build_loss(model, builder, shape));
-  fold_constants(builder.graph());
-  return {builder.graph(), builder.parameters()};
+  return finish(builder);
 }
 
 BuiltGraph build_logits_graph(const Model& model, BatchShape shape, DType dtype) {
@@ -52,8 +65,7 @@ BuiltGraph build_logits_graph(const Model& model, BatchShape shape, DType dtype)
   const CausalOutputs out = model.build(builder, add_ids(model, builder, shape));
   builder.graph().mark_output(std::string(kLogitsOutput),
                               linear(builder.graph(), "logits", out.hidden, out.head_weight));
-  fold_constants(builder.graph());
-  return {builder.graph(), builder.parameters()};
+  return finish(builder);
 }
 
 std::int64_t training_flops(const Model& model, BatchShape shape) {

@@ -26,6 +26,10 @@ struct BatchShape {
 struct BuiltGraph {
   Graph graph;
   std::vector<Parameter> parameters;
+  std::vector<std::string> folded_attentions;  // written out in the model, with a constant mask
+
+  // "2 attentions with a constant mask"; empty if there are none.
+  std::string folded_text() const;
 };
 
 struct TrainingGraphOptions {
