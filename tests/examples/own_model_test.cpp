@@ -35,8 +35,14 @@ std::vector<double> losses_in(const std::string& text) {
   return losses;
 }
 
+// On local ranks; run once for all tests.
+const Result& local_run() {
+  static const Result result = run_command(TESSERA_OWN_MODEL);
+  return result;
+}
+
 TEST(OwnModel, LearnsOnFourRanks) {
-  const Result result = run_command(TESSERA_OWN_MODEL);
+  const Result& result = local_run();
   EXPECT_EQ(result.exit_code, 0);
   const std::vector<double> losses = losses_in(result.out);
   ASSERT_EQ(losses.size(), 10u) << result.out;
@@ -46,7 +52,7 @@ TEST(OwnModel, LearnsOnFourRanks) {
 
 // The layout is in force: the gradients are scattered and the weights gathered over dp, layers cut over tp.
 TEST(OwnModel, HasTheCollectivesOfItsLayout) {
-  const Result result = run_command(TESSERA_OWN_MODEL);
+  const Result& result = local_run();
   for (const char* wanted : {"all_reduce over tp: ", "reduce_scatter over dp: ", "all_gather over dp: "}) {
     EXPECT_NE(result.out.find(wanted), std::string::npos) << wanted << "not in\n" << result.out;
   }
@@ -54,10 +60,9 @@ TEST(OwnModel, HasTheCollectivesOfItsLayout) {
 
 #ifdef TESSERA_MPIEXEC
 TEST(OwnModel, PrintsTheSameUnderMpi) {
-  const Result local = run_command(TESSERA_OWN_MODEL);
   const Result mpi = run_command(std::string(TESSERA_MPIEXEC) + " 4 " + TESSERA_OWN_MODEL);
   EXPECT_EQ(mpi.exit_code, 0);
-  EXPECT_EQ(mpi.out, local.out);
+  EXPECT_EQ(mpi.out, local_run().out);
 }
 #endif
 
