@@ -265,8 +265,7 @@ void expect_refused(const F& f, const std::vector<std::string>& parts) {
 
 TEST(PartitionRefuses, HeadsThatDoNotDivide) {
   const Graph whole = training_graph(*block_model(6, 2));
-  expect_refused([&] { partition(whole, {.mesh = {.tp = 4}}); },
-                 {".attention: 6 heads", "parallel.tp = 4"});
+  expect_refused([&] { partition(whole, {.mesh = {.tp = 4}}); }, {".attention: 6 heads", "parallel.tp = 4"});
 }
 
 TEST(PartitionRefuses, MoreStagesThanLayers) {
