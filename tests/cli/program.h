@@ -30,11 +30,12 @@ struct ProgramResult {
 // A program that is running; its output goes to files, so that nothing waits for a reader.
 class Program {
  public:
+  // `name` of a program of ours, or the path of another one, such as a launcher of ours.
   // `prepare` runs in the child just before the program starts: limits, permissions.
   Program(
       const std::string& name, std::vector<std::string> arguments, const std::filesystem::path& folder,
       const std::function<void()>& prepare = [] {}) {
-    arguments.insert(arguments.begin(), std::string(TESSERA_BIN_DIR) + "/" + name);
+    arguments.insert(arguments.begin(), (std::filesystem::path(TESSERA_BIN_DIR) / name).string());
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -54,6 +55,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
+  pid_t id() const { return process_; }
   void send(int signal) const { ::kill(process_, signal); }
   bool running() const {
     siginfo_t info{};

@@ -1,5 +1,4 @@
-// What the collectives refuse; what they compute is tested in tests/backend_cpu, and where they are put in
-// tests/partition.
+// What the collectives refuse; what they compute and where they are put is tested in tests/partition.
 #include "tessera/ops/collectives.h"
 
 #include "ops/op_check.h"

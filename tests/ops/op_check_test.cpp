@@ -181,7 +181,7 @@ TEST(EveryOp, HasACase) {
                                          Op::adamw};  // tests/optim
   const std::set<Op> collectives = {Op::all_reduce,          Op::all_gather,     Op::reduce_scatter,
                                     Op::shard_slice,         Op::keep_first,     Op::reduce_copies,
-                                    Op::reduce_scatter_flat, Op::all_gather_flat};  // tests/backend_cpu
+                                    Op::reduce_scatter_flat, Op::all_gather_flat};  // tests/partition
   const auto device = make_cpu_device(1);
   std::set<Op> forward, anywhere = tested_as_update;
   anywhere.insert(collectives.begin(), collectives.end());

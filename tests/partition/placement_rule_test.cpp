@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <set>
 
+#include "partition/node_run.h"
 #include "partition/rule_cases.h"
 #include "partition/shard_values.h"
 #include "tessera/backend/cpu/cpu_device.h"
@@ -16,7 +16,6 @@ namespace tessera {
 namespace {
 
 using cpu::HostTensor;
-using Values = std::vector<double>;
 
 constexpr char kTerms = 'P';  // in `covered`: run on terms of sums
 
@@ -27,28 +26,6 @@ Node node_of(const RuleCase& c, const Attrs& attrs, const std::vector<ValueType>
   }
   emit(graph, c.op, Phase::forward, "node", attrs, inputs);
   return graph.node(0);
-}
-
-// One node on one rank. Outputs start as NaNs, unless they are written over their input.
-std::vector<Values> run_node(Device& device, const Graph& graph, const Node& node,
-                             const std::vector<Values>& inputs, const RankGroups* ranks) {
-  std::vector<HostTensor> in, out;
-  for (std::size_t i = 0; i < inputs.size(); ++i) in.emplace_back(graph.type(node.inputs[i]), inputs[i]);
-  for (ValueId v : node.outputs) out.emplace_back(graph.type(v), std::byte{0xff});
-  std::vector<TensorView> in_views, out_views;
-  for (HostTensor& tensor : in) in_views.push_back(tensor.view());
-  for (HostTensor& tensor : out) out_views.push_back(tensor.view());
-  for (const InPlace& pair : in_place_pairs(node)) {
-    if (pair.always) out_views[pair.output].data = in_views[pair.input].data;
-  }
-  std::vector<std::byte> workspace(static_cast<std::size_t>(device.workspace_bytes(graph, node)));
-  device.run(node.op, {in_views, out_views, &node.attrs, workspace, ranks});
-  std::vector<Values> values;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::memcpy(out[i].bytes.data(), out_views[i].data, out[i].bytes.size());
-    values.push_back(out[i].values());
-  }
-  return values;
 }
 
 Values values_of(const CaseInput& input, std::uint64_t stream) {

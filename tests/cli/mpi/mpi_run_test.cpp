@@ -1,0 +1,140 @@
+// Ranks as processes: golden models and whole runs under mpiexec, with the bits of the same run in one
+// process; and what a user sees when the numbers of ranks differ or a rank is killed.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "cli/program_test_folder.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MpiRunTest : public ProgramTestFolder {
+ protected:
+  static std::vector<std::string> on_ranks(int num_ranks, const std::string& program,
+                                           const std::vector<std::string>& arguments) {
+    std::vector<std::string> all = {TESSERA_MPIEXEC_NUMPROC_FLAG, std::to_string(num_ranks),
+                                    (fs::path(TESSERA_BIN_DIR) / program).string()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
+
+  ProgramResult mpi(int num_ranks, const std::string& program,
+                    const std::vector<std::string>& arguments) const {
+    return run_program(TESSERA_MPIEXEC, on_ranks(num_ranks, program, arguments), path());
+  }
+};
+
+TEST_F(MpiRunTest, GoldenModelsOnProcesses) {
+  struct Selected {
+    int num_ranks;
+    const char* model;
+    std::vector<std::string> layout;
+  };
+  const std::vector<Selected> selected = {
+      {2, "llama", {"parallel.tp=2", "parallel.sequence=true"}},
+      {2, "gpt2", {"parallel.pp=2", "pipeline.schedule=gpipe", "recompute=full"}},
+      {4, "llama-gqa", {"parallel.tp=2", "parallel.dp=2", "parallel.zero1=true", "recompute=selective"}},
+      {4,
+       "qwen2",
+       {"parallel.pp=2", "parallel.dp=2", "parallel.zero1=true", "pipeline.schedule=interleaved"}},
+      {8, "llama-gqa", {"parallel.tp=8"}},  // pairs of ranks share a key head
+      {8,
+       "gpt2-erf",
+       {"parallel.tp=2", "parallel.pp=2", "parallel.dp=2", "parallel.sequence=true", "parallel.zero1=true"}}};
+  for (const Selected& s : selected) {
+    std::vector<std::string> arguments = s.layout;
+    arguments.insert(arguments.begin(), (fs::path(TESSERA_SOURCE_DIR) / "tests/golden" / s.model).string());
+    arguments.push_back("threads=1");
+    const ProgramResult result = mpi(s.num_ranks, "golden_check", arguments);
+    EXPECT_EQ(result.exit_code, 0) << s.model << "\n" << result.text();
+    const std::string verdict = ": all within bounds\n";
+    const std::size_t at = result.out.find(verdict);
+    ASSERT_NE(at, std::string::npos) << s.model << "\n" << result.text();
+    EXPECT_EQ(result.out.find(verdict, at + 1), std::string::npos) << "one rank speaks for all";
+  }
+}
+
+TEST_F(MpiRunTest, ProcessesAndThreadsGiveTheSameBits) {
+  const std::vector<std::vector<std::string>> layouts = {{"parallel.tp=2", "parallel.sequence=true"},
+                                                         {"parallel.dp=2", "parallel.zero1=true"},
+                                                         {"parallel.pp=2"}};
+  for (const std::vector<std::string>& layout : layouts) {
+    const std::string name = layout[0];
+    std::vector<std::string> arguments = {"train", "run.yaml", "train.micro_batch=1"};
+    arguments.insert(arguments.end(), layout.begin(), layout.end());
+    arguments.push_back("train.out=threads-" + name);
+    expect_success(arguments);
+    arguments.back() = "train.out=processes-" + name;
+    const ProgramResult result = mpi(2, "tessera", arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.text();
+    SCOPED_TRACE(name);
+    expect_same_run("threads-" + name, "processes-" + name);
+    EXPECT_EQ(partial_files(path()), std::vector<std::string>{});
+  }
+}
+
+TEST_F(MpiRunTest, ALayoutForAnotherNumberOfRanksIsRefused) {
+  const ProgramResult result =
+      mpi(3, "tessera", {"train", "run.yaml", "parallel.tp=2", "parallel.pp=2", "train.micro_batch=1"});
+  EXPECT_NE(result.exit_code, 0) << result.text();
+  const std::string message =
+      "parallel.tp = 2 times pp = 2 times dp = 1 are 4 ranks, but the launcher started 3";
+  EXPECT_NE(result.err.find(message), std::string::npos) << result.text();
+  EXPECT_FALSE(fs::exists(path() / "run/metrics.jsonl"));
+}
+
+// A process that has not ended, and who started it.
+struct Running {
+  pid_t process = 0, parent = 0;
+};
+std::vector<Running> running_processes() {
+  std::vector<Running> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    Running one;
+    std::string name;
+    char state = 'X';
+    if (!(file >> one.process >> name >> state >> one.parent)) continue;
+    if (state != 'Z' && state != 'X') found.push_back(one);
+  }
+  return found;
+}
+
+TEST_F(MpiRunTest, AKilledRankTakesTheOthersWithIt) {
+  const auto arguments = on_ranks(
+      4, "tessera",
+      {"train", "run.yaml", "train.steps=1000000", "schedule.decay_steps=1000000", "train.micro_batch=1",
+       "train.save_every=0", "train.eval_every=0", "parallel.tp=2", "parallel.dp=2"});
+  Program program(TESSERA_MPIEXEC, arguments, path());
+  while (read_jsonl_log(path() / "run/metrics.jsonl").size() < 3) {
+    ASSERT_TRUE(program.running()) << "it ended by itself";
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::set<pid_t> ranks;
+  for (const Running& one : running_processes()) {
+    if (one.parent == program.id()) ranks.insert(one.process);
+  }
+  ASSERT_EQ(ranks.size(), 4u);
+  ASSERT_EQ(::kill(*std::next(ranks.begin(), 2), SIGKILL), 0);
+  // Whoever waits for the dead rank would wait for ever.
+  const auto some_run = [&] {
+    const std::vector<Running> all = running_processes();
+    return program.running() || std::any_of(all.begin(), all.end(),
+                                            [&](const Running& one) { return ranks.contains(one.process); });
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (some_run() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_FALSE(some_run()) << "ranks outlive a killed one";
+  EXPECT_NE(program.wait().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace tessera
