@@ -79,8 +79,7 @@ struct TrainKeys {
 struct OptimizerKeys {
   OptimizerName name = OptimizerName::adamw;
   double lr = 3e-4;
-  double beta1 = 0.9;
-  double beta2 = 0.95;
+  double beta1 = 0.9, beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
   double clip_norm = 1.0;  // 0: off
@@ -101,9 +100,7 @@ struct ScheduleKeys {
 
 // How many ranks, and what is cut over them; their product is the number of ranks.
 struct ParallelKeys {
-  std::int64_t tp = 1;
-  std::int64_t pp = 1;
-  std::int64_t dp = 1;
+  std::int64_t tp = 1, pp = 1, dp = 1;
   bool sequence = false;
   bool zero1 = false;
   std::int64_t zero1_group = 0;  // dp ranks that share one copy of the optimizer state; 0: all
