@@ -195,7 +195,7 @@ std::map<std::string, std::vector<float>> norm_weights(const Model& model, int t
     layout.mesh.tp = tp;
     layout.sequence = true;
     const BuiltGraph built = build_training_graph(model, {.shape = {kBatch, kSeqLen}});
-    RankGraph mine = rank_graph(built.graph, layout, {}, 0);
+    Partitioned mine = partition_layout(built.graph, layout, {});
     const auto is_reduction = [](const Node& node) {
       return node.phase == Phase::update && node.op == Op::all_reduce && node.name.starts_with("gradients.");
     };

@@ -12,6 +12,8 @@
 #include "tessera/ops/dropout_add.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/embedding.h"
+#include "tessera/ops/lamb.h"
+#include "tessera/ops/sgd.h"
 #include "tessera/ops/layer_norm.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/op_def.h"
@@ -152,6 +154,20 @@ inline void add_update_cases(std::vector<RuleCase>& cases) {
                       scalar(DType::f32), step, scalar(DType::f32), state(DType::f32, shape)}});
   }
   cases.push_back({Op::sum_scalars, {}, {real({}), real({}), real({})}});
+  cases.push_back({Op::stack_scalars, {}, {real({}), real({}), real({})}});
+}
+
+inline void add_other_optimizer_cases(std::vector<RuleCase>& cases) {
+  const CaseInput step = integers({}, 3, 3), scalar{.type = {DType::f64, {}}, .positive = true};
+  const CaseInput squares{.type = {DType::f64, Shape{4}}, .positive = true};
+  for (const Shape& shape : {Shape{10, 7}, Shape{12, 6}, Shape{1}}) {
+    const CaseInput moment = state(DType::f64, shape), second = state(DType::f64, shape, true);
+    cases.push_back({Op::lamb_direction,
+                     LambDirectionAttrs{.weight_decay = 0.1},
+                     {real(shape), real(shape), moment, second, step, scalar}});
+    cases.push_back({Op::lamb, LambAttrs{.index = 2}, {real(shape), real(shape), scalar, squares}});
+    cases.push_back({Op::sgd, SgdAttrs{}, {real(shape), real(shape), moment, scalar, scalar}});
+  }
 }
 
 inline std::vector<RuleCase> rule_cases() {
@@ -161,6 +177,7 @@ inline std::vector<RuleCase> rule_cases() {
   add_norm_and_lookup_cases(cases);
   add_attention_cases(cases);
   add_update_cases(cases);
+  add_other_optimizer_cases(cases);
   return cases;
 }
 

@@ -57,7 +57,7 @@ inline LayoutTrace train_rank(const LayoutRun& run, Communicator* world) {
   layout.num_micro_batches = static_cast<int>(run.global_batch / (run.micro_batch * layout.mesh.dp));
   const auto device = make_cpu_device(1);
   TrainingGraphOptions options{.shape = {run.micro_batch, run.seq_len}, .dtype = run.dtype};
-  options.adamw = {.weight_decay = 0.1, .clip_norm = 0.5};  // clips in every step
+  options.optimizer = {.weight_decay = 0.1, .clip_norm = 0.5};  // clips in every step
   options.recompute = parse_recompute(run.recompute, "recompute");
   TrainingStep step(run.model, options, layout, /*seed=*/11, *device, world);
   initialize_weights(step.weights(), step.parameters(), 3);

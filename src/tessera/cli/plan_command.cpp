@@ -107,6 +107,7 @@ void print_head(const JobPlan& job, const StagePlan& stage, const Device& device
     fmt::print("{} ranks: pp {} x dp {} x tp {}{}{}\n", mesh.num_ranks(), mesh.pp, mesh.dp, mesh.tp,
                job.layout.sequence ? ", sequence parallel" : "", job.layout.zero1 ? ", ZeRO-1" : "");
   }
+  if (!job.folded.empty()) fmt::print("folded: {}\n", job.folded);
   fmt::print("programs: init {} steps, forward {}, backward {}, update {}\n", stage.plan.program(Phase::init).size(),
              stage.plan.program(Phase::forward).size(), stage.plan.program(Phase::backward).size(),
              stage.plan.program(Phase::update).size());

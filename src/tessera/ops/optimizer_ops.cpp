@@ -82,7 +82,8 @@ Cost cost_adamw(const Graph& graph, const Node& node) {
 OpDef sum_squares_def() {
   return {
       .infer = infer_sum_squares,
-      .placement = {.operands = "x:... -> sum:", .cuts = ".", .flat = true, .local_attrs = local_sum_squares},
+      .placement = {.operands = "x:... -> sum:", .cuts = ".", .flat = true, .counts_copies_once = true,
+                        .local_attrs = local_sum_squares},
       .cost = cost_sum_squares};
 }
 OpDef sum_scalars_def() {

@@ -165,6 +165,22 @@ Strategy flat_strategy(const PlacementCall& call, const Signature& signature) {
   return strategy;
 }
 
+// Copies of a piece that agree would each add the same term to a sum. One operand may hold terms of its own
+// instead (a gradient times the weight it flows back through); an op that counts pieces itself says so.
+bool counts_copies_twice(const PlacementRule& rule, const PlacementCall& call, const Strategy& strategy) {
+  if (rule.counts_copies_once) return false;
+  bool copies = false, terms = false, mixed = false;
+  for (const Placement& input : strategy.inputs) {
+    if (!input.is_shard() || !has_copies(input, call.num_ranks)) continue;
+    mixed |= copies && terms == input.copies_agree;
+    copies = true;
+    terms |= !input.copies_agree;
+  }
+  const bool summed = std::any_of(strategy.outputs.begin(), strategy.outputs.end(),
+                                  [](const Placement& output) { return output.is_partial(); });
+  return copies && ((summed && !terms) || (rule.sums && mixed));
+}
+
 }  // namespace
 
 std::vector<Strategy> placement_strategies(const PlacementRule& rule, const PlacementCall& call) {
@@ -183,17 +199,20 @@ std::vector<Strategy> placement_strategies(const PlacementRule& rule, const Plac
   if (rule.sums) strategies.push_back(everywhere(call, partial_sum()));
   if (call.inputs.empty()) return strategies;
   Cutter cutter(rule, call, signature);
+  const auto add = [&](Strategy strategy) {
+    if (!counts_copies_twice(rule, call, strategy)) strategies.push_back(std::move(strategy));
+  };
   for (char letter : rule.cuts) {
     if (call.axis != Axis::tp && rule.tp_cuts.find(letter) != std::string_view::npos) continue;
     if (letter != '.') {
-      strategies.push_back(cutter.cut(letter, 0));
+      add(cutter.cut(letter, 0));
       continue;
     }
     int most = 0;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       most = std::max(most, num_leading(signature.input(i), call.inputs[i].shape));
     }
-    for (int d = most - 1; d >= 0; --d) strategies.push_back(cutter.cut('.', d));
+    for (int d = most - 1; d >= 0; --d) add(cutter.cut('.', d));
   }
   return strategies;
 }

@@ -31,6 +31,7 @@ JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const 
   whole.shape.batch *= layout.mesh.dp;
   const BuiltGraph built = build_training_graph(model, whole);
   JobPlan job;
+  job.folded = built.folded_text();
   job.layout = resolved(layout, built.graph.num_layers());
   for (const Parameter& parameter : built.parameters) job.num_parameters += parameter.type.shape.num_elems();
   const std::vector<int> stage_of_layer = stages_of_layers(built.graph, job.layout);

@@ -27,6 +27,7 @@ struct StagePlan {
 struct JobPlan {
   Layout layout;
   std::int64_t num_parameters = 0;
+  std::string folded;  // what constant folding turned into fused ops; empty: nothing
   std::vector<PlacedTensor> state;
   std::vector<StagePlan> stages;  // by pp coordinate
   Schedule schedule;
