@@ -160,7 +160,8 @@ TEST(EveryOp, ShapeRuleCountsItsInputs) {
     // Rules count before they look at attributes, so that none are needed here.
     const bool takes_none = op == Op::zeros || op == Op::rope_table || op == Op::causal_mask;
     const bool is_bucket = op == Op::all_reduce || op == Op::reduce_scatter_flat || op == Op::all_gather_flat;
-    const bool takes_any = op == Op::concat || op == Op::sum_scalars || is_bucket;
+    const bool is_join = op == Op::sum_squares || op == Op::sum_scalars || op == Op::stack_scalars;
+    const bool takes_any = op == Op::concat || is_join || is_bucket;
     const std::string who = "[" + std::string(op_name(op)) + "] layers.3.node: ";
     if (!takes_none) {
       const std::string message = refusal(op, {}, {});
@@ -177,8 +178,9 @@ TEST(EveryOp, ShapeRuleCountsItsInputs) {
 // A differentiable op must be differentiated in some case; a gradient op, or one that only occurs in
 // backward passes or as a constant, must occur in the graph of some case.
 TEST(EveryOp, HasACase) {
-  const std::set<Op> tested_as_update = {Op::sum_squares, Op::sum_scalars, Op::clip_factor,
-                                         Op::adamw};  // tests/optim
+  const std::set<Op> tested_as_update = {Op::sum_squares, Op::sum_scalars, Op::stack_scalars,
+                                         Op::clip_factor, Op::adamw,       Op::lamb_direction,
+                                         Op::lamb,        Op::sgd};  // tests/optim
   const std::set<Op> collectives = {Op::all_reduce,          Op::all_gather,     Op::reduce_scatter,
                                     Op::shard_slice,         Op::keep_first,     Op::reduce_copies,
                                     Op::reduce_scatter_flat, Op::all_gather_flat};  // tests/partition

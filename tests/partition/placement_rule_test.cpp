@@ -224,8 +224,9 @@ TEST_F(PlacementRuleTest, GradientsWithCopiesFlowOnAsTerms) {
 
 // The update reads weights whose copies agree: each element counts once in the norm and moves once.
 TEST_F(PlacementRuleTest, UpdatesOfWeightsWithCopies) {
+  const std::set<Op> updates = {Op::sum_squares, Op::adamw, Op::lamb_direction, Op::lamb, Op::sgd};
   for (const RuleCase& c : rule_cases()) {
-    if (c.op != Op::sum_squares && c.op != Op::adamw) continue;
+    if (!updates.contains(c.op)) continue;
     const WholeRun whole(c);
     const Shape& shape = whole.input_types[0].shape;
     if (shape[0] < 4) continue;
@@ -238,8 +239,7 @@ TEST_F(PlacementRuleTest, UpdatesOfWeightsWithCopies) {
       check_all(whole, call, "copies that agree");
     }
   }
-  EXPECT_TRUE(covered_.contains({Op::sum_squares, '.'}));
-  EXPECT_TRUE(covered_.contains({Op::adamw, '.'}));
+  for (Op op : updates) EXPECT_TRUE(covered_.contains({op, '.'})) << op_name(op);
 }
 
 }  // namespace

@@ -13,13 +13,13 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/embedding.h"
 #include "tessera/ops/lamb.h"
-#include "tessera/ops/sgd.h"
 #include "tessera/ops/layer_norm.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/op_def.h"
 #include "tessera/ops/optimizer_ops.h"
 #include "tessera/ops/rms_norm.h"
 #include "tessera/ops/rope.h"
+#include "tessera/ops/sgd.h"
 #include "tessera/ops/slice.h"
 
 namespace tessera {
@@ -119,7 +119,7 @@ inline void add_norm_and_lookup_cases(std::vector<RuleCase>& cases) {
     cases.push_back({Op::softmax_cross_entropy, {}, {logits, targets, scale}});
     cases.push_back({Op::softmax_cross_entropy_grad, {}, {logits, targets, scale}});
     for (std::int64_t chunk_rows : {20, 3}) {
-      const LinearCrossEntropyAttrs attrs{chunk_rows};
+      const LinearCrossEntropyAttrs attrs{.chunk_rows = chunk_rows, .rows = 20};
       cases.push_back({Op::linear_cross_entropy, attrs, {x, w, targets, scale}});
       cases.push_back({Op::linear_cross_entropy_grad, attrs, {x, w, targets, scale, w}});
     }
@@ -157,16 +157,24 @@ inline void add_update_cases(std::vector<RuleCase>& cases) {
   cases.push_back({Op::stack_scalars, {}, {real({}), real({}), real({})}});
 }
 
-inline void add_other_optimizer_cases(std::vector<RuleCase>& cases) {
-  const CaseInput step = integers({}, 3, 3), scalar{.type = {DType::f64, {}}, .positive = true};
-  const CaseInput squares{.type = {DType::f64, Shape{4}}, .positive = true};
+inline void add_lamb_and_sgd_cases(std::vector<RuleCase>& cases) {
+  const LambDirectionAttrs direction{.weight_decay = 0.1};
+  const SgdAttrs sgd{.weight_decay = 0.1};
   for (const Shape& shape : {Shape{10, 7}, Shape{12, 6}, Shape{1}}) {
-    const CaseInput moment = state(DType::f64, shape), second = state(DType::f64, shape, true);
+    const CaseInput step = integers({}, 3, 3), x = real(shape), one = positive({}), squares = positive({4});
+    const CaseInput m = state(DType::f64, shape), v = state(DType::f64, shape, true);
+    cases.push_back({Op::sum_squares, SumSquaresAttrs{}, {m, x}});
+    cases.push_back({Op::lamb_direction, direction, {x, x, m, v, step, one}});
+    cases.push_back({Op::lamb, LambAttrs{.index = 2}, {x, x, one, squares}});
+    cases.push_back({Op::sgd, sgd, {x, x, m, one, one}});
+    const CaseInput half{.type = {DType::bf16, shape}}, single{.type = {DType::f32, shape}};
+    const CaseInput scalar{.type = {DType::f32, {}}, .positive = true}, low = state(DType::f32, shape);
+    const CaseInput norms{.type = {DType::f32, {4}}, .positive = true};
     cases.push_back({Op::lamb_direction,
-                     LambDirectionAttrs{.weight_decay = 0.1},
-                     {real(shape), real(shape), moment, second, step, scalar}});
-    cases.push_back({Op::lamb, LambAttrs{.index = 2}, {real(shape), real(shape), scalar, squares}});
-    cases.push_back({Op::sgd, SgdAttrs{}, {real(shape), real(shape), moment, scalar, scalar}});
+                     direction,
+                     {half, single, low, state(DType::f32, shape, true), step, scalar, low}});
+    cases.push_back({Op::lamb, LambAttrs{.index = 2}, {half, single, scalar, norms, low}});
+    cases.push_back({Op::sgd, sgd, {half, single, low, scalar, scalar, low}});
   }
 }
 
@@ -177,7 +185,7 @@ inline std::vector<RuleCase> rule_cases() {
   add_norm_and_lookup_cases(cases);
   add_attention_cases(cases);
   add_update_cases(cases);
-  add_other_optimizer_cases(cases);
+  add_lamb_and_sgd_cases(cases);
   return cases;
 }
 

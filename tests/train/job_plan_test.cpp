@@ -86,7 +86,7 @@ TEST(JobPlanTest, GradientTrafficIsTheTextbooks) {
   for (int dp : {2, 4, 8}) {
     const JobPlan all_reduce = plan_llama({.mesh = {1, dp, 1}}), zero1 = plan_llama({.mesh = {1, dp, 1}, .zero1 = true});
     const std::int64_t gradients = memory(all_reduce).gradients, weights = memory(all_reduce).weights;
-    const std::int64_t norm = 2 * 4 * (dp - 1) / dp;  // one number
+    const std::int64_t norm = 2 * (8 * (dp - 1) / dp);  // one double
     EXPECT_EQ(bytes_sent(all_reduce.stages[0].traffic, Group::dp), 2 * gradients / dp * (dp - 1) + norm);
     EXPECT_EQ(bytes_sent(zero1.stages[0].traffic, Group::dp), (gradients + weights) / dp * (dp - 1) + norm);
   }
