@@ -224,7 +224,9 @@ void Run::restore(const std::filesystem::path& folder) {
 
 double Run::evaluate() {
   // The same sequences on every layout: rows beyond them are not scored.
-  const std::int64_t wanted = std::min(config_.train.eval_batches * config_.train.micro_batch, data_.valid_samples.size());
+  const std::int64_t micro = config_.train.micro_batch;
+  const std::int64_t available = std::max<std::int64_t>(1, data_.valid_samples.size() / micro);
+  const std::int64_t wanted = std::min(config_.train.eval_batches, available) * micro;
   double sum = 0;
   std::int64_t done = 0;
   for (; done < wanted; done += eval_batch_.batch_size) {
