@@ -1,6 +1,7 @@
 #include "tessera/train/weight_store.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tessera {
 namespace {
@@ -8,6 +9,15 @@ namespace {
 float element(const TensorView& view, std::int64_t i) {
   const auto at = static_cast<std::size_t>(i);
   return view.dtype == DType::bf16 ? static_cast<float>(view.as<Bf16>()[at]) : view.as<float>()[at];
+}
+
+void set_element(const TensorView& view, std::int64_t i, float value) {
+  const auto at = static_cast<std::size_t>(i);
+  if (view.dtype == DType::bf16) {
+    view.as<Bf16>()[at] = Bf16(value);
+  } else {
+    view.as<float>()[at] = value;
+  }
 }
 
 std::vector<PlacedTensor> whole_state(const Graph& graph) {
@@ -97,21 +107,35 @@ void WeightStore::write(const std::string& name, std::span<const float> values) 
   if (executor_.graph().find_input(name) == kNoValue) return;
   const TensorView view = executor_.input(name);
   for_each_run(tensor, [&](std::int64_t at, std::int64_t local, std::int64_t count, bool) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float value = values[static_cast<std::size_t>(at + i)];
-      const auto to = static_cast<std::size_t>(local + i);
-      if (view.dtype == DType::bf16) {
-        view.as<Bf16>()[to] = Bf16(value);
-      } else {
-        view.as<float>()[to] = value;
-      }
-    }
+    for (std::int64_t i = 0; i < count; ++i)
+      set_element(view, local + i, values[static_cast<std::size_t>(at + i)]);
   });
 }
 
 void WeightStore::write_parameter(const std::string& name, std::span<const float> values) const {
   write(name, values);
   if (const std::string master = master_or_self(name); master != name) write(master, values);
+}
+
+void WeightStore::fill_parameter(const std::string& name, ThreadPool& pool, const FillPiece& fill) const {
+  constexpr std::int64_t kPiece = 4096;
+  const auto fill_one = [&](const std::string& tensor_name) {
+    if (executor_.graph().find_input(tensor_name) == kNoValue) return;
+    const TensorView view = executor_.input(tensor_name);
+    for_each_run(at(tensor_name), [&](std::int64_t first, std::int64_t local, std::int64_t count, bool) {
+      pool.for_each_task((count + kPiece - 1) / kPiece, [&](std::int64_t task, int) {
+        std::array<float, kPiece> room;
+        const std::int64_t begin = task * kPiece, size = std::min(kPiece, count - begin);
+        const std::span<float> values = std::span(room).first(static_cast<std::size_t>(size));
+        fill(first + begin, values);
+        for (std::int64_t i = 0; i < size; ++i) {
+          set_element(view, local + begin + i, values[static_cast<std::size_t>(i)]);
+        }
+      });
+    });
+  };
+  fill_one(name);
+  if (const std::string master = master_or_self(name); master != name) fill_one(master);
 }
 
 }  // namespace tessera

@@ -3,10 +3,12 @@
 // what is read and written, and the bf16 weight is its rounding.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tessera/base/thread_pool.h"
 #include "tessera/partition/placed.h"
 #include "tessera/runtime/executor.h"
 
@@ -30,6 +32,10 @@ class WeightStore {
   // A parameter through its master copy, if it has one.
   std::vector<float> read_parameter(const std::string& name) const { return read(master_or_self(name)); }
   void write_parameter(const std::string& name, std::span<const float> values) const;
+  // From a function of the whole tensor's elements, of which only this rank's are asked for, in small pieces:
+  // no rank ever holds a whole weight.
+  using FillPiece = std::function<void(std::int64_t first_element, std::span<float> values)>;
+  void fill_parameter(const std::string& name, ThreadPool& pool, const FillPiece& fill) const;
 
   const Executor& executor() const { return executor_; }
   const std::vector<PlacedTensor>& state() const { return state_; }

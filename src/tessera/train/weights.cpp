@@ -41,19 +41,11 @@ bool is_ignorable(const std::string& name) {
 }  // namespace
 
 void initialize_weights(const WeightStore& store, std::span<const Parameter> parameters, std::uint64_t seed) {
-  constexpr std::int64_t kElemsPerTask = 1 << 16;
   ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-  std::vector<float> values;
   for (const Parameter& parameter : parameters) {
-    const std::int64_t size = parameter.type.shape.num_elems();
-    values.resize(static_cast<std::size_t>(size));
-    pool.for_each_task((size + kElemsPerTask - 1) / kElemsPerTask, [&](std::int64_t task, int) {
-      const std::int64_t first = task * kElemsPerTask, count = std::min(kElemsPerTask, size - first);
-      fill_initial_values(
-          parameter, seed, first,
-          std::span(values).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+    store.fill_parameter(parameter.name, pool, [&](std::int64_t first, std::span<float> values) {
+      fill_initial_values(parameter, seed, first, values);
     });
-    store.write_parameter(parameter.name, values);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "tessera/metrics/process_memory.h"
 #include "tessera/train/from_config.h"
+#include "tessera/train/run_ranks.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
 
@@ -151,6 +152,82 @@ TEST_P(StepMemoryTest, ResidentMemoryIsThePlans) {
   EXPECT_GT(planned, 100e6);
   EXPECT_NEAR(static_cast<double>(after - before), planned, 0.02 * planned + kRest);
   EXPECT_NEAR(static_cast<double>(after), static_cast<double>(after_first), 1 << 20);
+}
+
+// Four ranks of one process, each with an arena of its own.
+struct RankLayout {
+  const char* name;
+  ParallelKeys parallel;
+};
+const RankLayout kRankLayouts[] = {
+    {"tp_dp_zero1", {.tp = 2, .dp = 2, .sequence = true, .zero1 = true}},
+    {"pp_dp", {.pp = 2, .dp = 2}},
+};
+
+// Calls measure(step, run a step, world) on every rank.
+template <class F>
+void run_on_ranks(const ParallelKeys& parallel, std::int64_t scale, F&& measure) {
+  RunConfig config;
+  config.parallel = parallel;
+  ArchitectureKeys& model = config.model.architecture;
+  model.hidden_size = 48 * scale;
+  model.layers = 4;
+  model.ffn_size = 128 * scale;
+  model.vocab_size = 500 * scale;
+  model.attention.heads = 6;
+  config.train.seq_len = 16 * scale;
+  config.train.global_batch = 4;
+  config.threads = 1;
+  const auto num_tokens = static_cast<std::size_t>(config.train.global_batch * config.train.seq_len);
+  std::vector<std::int32_t> ids(num_tokens), targets(num_tokens);
+  for (std::size_t i = 0; i < num_tokens; ++i) ids[i] = targets[i] = static_cast<std::int32_t>(i * 7 % 500);
+  const std::unique_ptr<Model> built = make_model(config, 0);
+  run_ranks(config, /*under_mpi=*/false, [&](Communicator* world) {
+    const std::unique_ptr<Device> device = make_computing_device(config);
+    world->barrier();
+    const std::int64_t before = resident_bytes();
+    world->barrier();
+    TrainingStep step(*built, training_graph_options(config), layout_of(config), 1, *device, world);
+    initialize_weights(step.weights(), step.parameters(), 1);
+    const auto run = [&](int s) {
+      step.run(ids, targets, s, 1e-3);
+      world->barrier();
+    };
+    measure(step, run, *world, before);
+  });
+}
+
+// Not of pipelines: how many of their messages wait in the communicator follows the ranks' speed, and its
+// reused buffers grow whenever that is more than ever before.
+TEST(RankMemory, AStepOfCollectivesAllocatesNothingAfterTheFirst) {
+  run_on_ranks(kRankLayouts[0].parallel, 1,
+               [&](TrainingStep&, const auto& run, Communicator& world, std::int64_t) {
+                 run(0);
+                 const std::int64_t before = g_num_allocations;
+                 world.barrier();
+                 for (int s = 1; s < 4; ++s) run(s);
+                 EXPECT_EQ(g_num_allocations, before);
+                 world.barrier();
+               });
+}
+
+TEST(RankMemory, ResidentMemoryIsThePlansOfAllRanks) {
+  for (const RankLayout& layout : kRankLayouts) {
+    SCOPED_TRACE(layout.name);
+    run_on_ranks(layout.parallel, kMeasures ? 8 : 1,
+                 [&](TrainingStep& step, const auto& run, Communicator& world, std::int64_t before) {
+                   run(0);
+                   run(1);
+                   auto planned = static_cast<double>(step.executor().plan().arena_bytes());
+                   world.all_reduce(&planned, 1, DType::f64, Reduction::sum);
+                   const std::int64_t after = resident_bytes();
+                   world.barrier();
+                   if (!kMeasures || world.rank() != 0) return;
+                   constexpr double kRest = 8 << 20;  // four graphs, plans and stacks, messages on their way
+                   EXPECT_GT(planned, 150e6);
+                   EXPECT_NEAR(static_cast<double>(after - before), planned, 0.02 * planned + kRest);
+                 });
+  }
 }
 
 }  // namespace
