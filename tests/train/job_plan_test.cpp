@@ -49,7 +49,7 @@ TEST(JobPlanTest, WeightsAreDividedByTpAndPp) {
   }
   for (int pp : {2, 4}) {
     for (int tp : {1, 2}) {
-      const JobPlan job = plan_llama({.mesh = {pp, 1, tp}, .layers_per_stage = std::vector<int>(pp, kLayers / pp)});
+      const JobPlan job = plan_llama({.mesh = {pp, 1, tp}, .layers_per_stage = std::vector<int>(static_cast<std::size_t>(pp), static_cast<int>(kLayers) / pp)});
       const std::int64_t table = kVocab * kWidth * 4 / tp;
       const std::int64_t layers = (whole - norms - 2 * kVocab * kWidth * 4) / tp / pp + 2 * kLayers / pp * norm;
       for (int stage = 0; stage < pp; ++stage) {
