@@ -30,7 +30,9 @@ JobPlan plan_llama(Layout layout, int num_micro_batches = 8) {
   return plan_job(*model, options, layout, *make_null_device());
 }
 
-const MemoryReport& memory(const JobPlan& job) { return job.stages[0].memory; }
+const MemoryReport& memory(const JobPlan& job) {
+  return job.stages[0].memory;
+}
 
 TEST(JobPlanTest, OptimizerStateIsDividedByDpWithZero1AndOnlyThen) {
   const std::int64_t whole = memory(plan_llama({})).optimizer_state;
@@ -49,12 +51,16 @@ TEST(JobPlanTest, WeightsAreDividedByTpAndPp) {
   }
   for (int pp : {2, 4}) {
     for (int tp : {1, 2}) {
-      const JobPlan job = plan_llama({.mesh = {pp, 1, tp}, .layers_per_stage = std::vector<int>(static_cast<std::size_t>(pp), static_cast<int>(kLayers) / pp)});
+      const JobPlan job = plan_llama({.mesh = {pp, 1, tp},
+                                      .layers_per_stage = std::vector<int>(static_cast<std::size_t>(pp),
+                                                                           static_cast<int>(kLayers) / pp)});
       const std::int64_t table = kVocab * kWidth * 4 / tp;
-      const std::int64_t layers = (whole - norms - 2 * kVocab * kWidth * 4) / tp / pp + 2 * kLayers / pp * norm;
+      const std::int64_t layers =
+          (whole - norms - 2 * kVocab * kWidth * 4) / tp / pp + 2 * kLayers / pp * norm;
       for (int stage = 0; stage < pp; ++stage) {
         const std::int64_t ends = (stage == 0 ? table : 0) + (stage == pp - 1 ? table + norm : 0);
-        EXPECT_EQ(job.stages[static_cast<std::size_t>(stage)].memory.weights, layers + ends) << "pp " << pp << " tp " << tp;
+        EXPECT_EQ(job.stages[static_cast<std::size_t>(stage)].memory.weights, layers + ends)
+            << "pp " << pp << " tp " << tp;
       }
     }
   }
@@ -78,13 +84,15 @@ TEST(JobPlanTest, AStageKeepsAsManyMicroBatchesAsItsScheduleHasInFlight) {
   for (std::size_t stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(one_f_one_b.stages[stage].plan.chunks[0].num_slots, 4 - static_cast<int>(stage));
     EXPECT_EQ(all.stages[stage].plan.chunks[0].num_slots, 8);
-    EXPECT_EQ(one_f_one_b.stages[stage].plan.chunks[0].kept_bytes, all.stages[stage].plan.chunks[0].kept_bytes);
+    EXPECT_EQ(one_f_one_b.stages[stage].plan.chunks[0].kept_bytes,
+              all.stages[stage].plan.chunks[0].kept_bytes);
   }
 }
 
 TEST(JobPlanTest, GradientTrafficIsTheTextbooks) {
   for (int dp : {2, 4, 8}) {
-    const JobPlan all_reduce = plan_llama({.mesh = {1, dp, 1}}), zero1 = plan_llama({.mesh = {1, dp, 1}, .zero1 = true});
+    const JobPlan all_reduce = plan_llama({.mesh = {1, dp, 1}}),
+                  zero1 = plan_llama({.mesh = {1, dp, 1}, .zero1 = true});
     const std::int64_t gradients = memory(all_reduce).gradients, weights = memory(all_reduce).weights;
     const std::int64_t norm = 2 * (8 * (dp - 1) / dp);  // one double
     EXPECT_EQ(bytes_sent(all_reduce.stages[0].traffic, Group::dp), 2 * gradients / dp * (dp - 1) + norm);
@@ -114,8 +122,8 @@ TEST(JobPlanTest, PlansGpt3OnSixteenThousandRanks) {
       EXPECT_EQ(stage.layers.size(), 12u);
       state += stage.memory.optimizer_state;
     }
-    // Three fp32 numbers per parameter; positions, norms and biases added to row products are on all tp ranks,
-    // the tied embedding, padded by 15 rows, on two stages.
+    // Three fp32 numbers per parameter; positions, norms and biases added to row products are on all tp
+    // ranks, the tied embedding, padded by 15 rows, on two stages.
     const std::int64_t d = 12288, table = (50257 + 15) * d, replicated = 2048 * d + 96 * 6 * d + 2 * d;
     const std::int64_t sharded = job.num_parameters - 50257 * d - replicated;
     EXPECT_EQ(state * dp * 32, 12 * (sharded + 2 * table + 32 * replicated));
