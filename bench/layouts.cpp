@@ -13,6 +13,7 @@
 #include "tessera/comm/launch_environment.h"
 #include "tessera/metrics/process_memory.h"
 #include "tessera/pipeline/schedule_check.h"
+#include "tessera/runtime/make_executor.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/run_ranks.h"
 #include "tessera/train/training_step.h"

@@ -1,11 +1,12 @@
 // golden_check DIR [key=value ...]: compares this build with references made by another system.
+#include "tessera/train/golden_check.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 
 #include "tessera/cli/options.h"
 #include "tessera/comm/launch_environment.h"
-#include "tessera/train/golden_check.h"
 #include "tessera/train/run_ranks.h"
 
 namespace {
@@ -13,31 +14,32 @@ namespace {
 int run(int argc, char** argv) {
   std::string folder;
   std::vector<std::string> overrides;
-  tessera::Options options("golden_check", "Compare logits, losses, gradients and a short training with references.");
+  tessera::Options options("golden_check",
+                           "Compare logits, losses, gradients and a short training with references.");
   options.positional("DIR", &folder, "config.json, {model,batches,reference}.safetensors and training.json");
-  options.rest("key=value", &overrides, "the keys of `tessera train`: precision=bf16, recompute=selective, ...");
+  options.rest("key=value", &overrides,
+               "the keys of `tessera train`: precision=bf16, parallel.tp=2, recompute=full, ...");
   if (const tessera::Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
 
   tessera::RunConfig config;
   config.train.micro_batch = 0;  // the folder's whole batch, unless a key says otherwise
   apply_overrides(config, overrides);
   int failed = 0;
-  bool speaks = true;
+  bool speaks = false;  // rank 0 runs in this process
   const auto check = [&](tessera::Communicator* world) {
     const std::vector<tessera::GoldenLine> lines = run_golden_check(folder, config, world);
     if (world != nullptr && world->rank() != 0) return;
     for (const tessera::GoldenLine& line : lines) {
-      std::printf("%-6s %-60s error %.3e  bound %.1e\n", line.passed() ? "ok" : "FAILED", line.quantity.c_str(),
-                  line.error, line.bound);
+      std::printf("%-6s %-60s error %.3e  bound %.1e\n", line.passed() ? "ok" : "FAILED",
+                  line.quantity.c_str(), line.error, line.bound);
       failed += !line.passed();
     }
     speaks = true;
   };
-  const bool under_mpi = tessera::launched_by_mpi(std::getenv);
-  if (under_mpi) speaks = false;
-  run_ranks(config, under_mpi, check);
+  run_ranks(config, tessera::launched_by_mpi(std::getenv), check);
   if (!speaks) return 0;
-  std::printf(failed == 0 ? "%s: all within bounds\n" : "%s: %d quantities out of bounds\n", folder.c_str(), failed);
+  std::printf(failed == 0 ? "%s: all within bounds\n" : "%s: %d quantities out of bounds\n", folder.c_str(),
+              failed);
   return failed == 0 ? 0 : 1;
 }
 

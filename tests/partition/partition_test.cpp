@@ -11,6 +11,8 @@
 #include "tessera/ops/collectives.h"
 #include "tessera/ops/linear.h"
 #include "tessera/ops/rms_norm.h"
+#include "tessera/partition/layer_stages.h"
+#include "tessera/runtime/make_executor.h"
 #include "train/layout_run.h"
 
 namespace tessera {

@@ -52,12 +52,13 @@ int train_command(int argc, const char* const* argv) {
   };
   callbacks.stop_requested = [] { return g_interrupts.load() > 0; };
   TrainSummary summary;
-  bool speaks = true;
-  run_ranks(config, launched_by_mpi(std::getenv), [&](Communicator* world) {
+  bool speaks = false;  // rank 0 runs in this process
+  const bool under_mpi = launched_by_mpi(std::getenv);
+  run_ranks(config, under_mpi, [&](Communicator* world) {
     const TrainSummary mine = train(config, resume, callbacks, world);
-    if (world == nullptr || world->rank() == 0) summary = mine;
-    // Under MPI this process is one rank.
-    if (world != nullptr && world->rank() != 0 && launched_by_mpi(std::getenv)) speaks = false;
+    const bool first = world == nullptr || world->rank() == 0;
+    if (first || under_mpi) summary = mine;  // of local ranks only the first may write here
+    if (first) speaks = true;
   });
   if (!speaks) return summary.stopped_early ? 130 : 0;
   if (summary.stopped_early) {

@@ -61,7 +61,7 @@ OpDef lamb_def() {
           .in_place = {{0, 0, true}, {1, 1, true}, {4, 2, true}}};
 }
 
-LambDirection lamb_direction(Graph& graph, std::string name, const LambInputs& in,
+LambDirection lamb_direction(Graph& graph, std::string name, const MomentInputs& in,
                              const LambDirectionAttrs& attrs) {
   std::vector<ValueId> inputs = {in.param, in.grad, in.moment1, in.moment2, in.step, in.clip_factor};
   const bool has_master = in.master != kNoValue;
@@ -72,7 +72,7 @@ LambDirection lamb_direction(Graph& graph, std::string name, const LambInputs& i
   return {out[0], has_master ? out[3] : in.param, has_master ? out[3] : kNoValue};
 }
 
-void lamb(Graph& graph, std::string name, const LambInputs& in, const LambDirection& direction,
+void lamb(Graph& graph, std::string name, const MomentInputs& in, const LambDirection& direction,
           ValueId squares, const LambAttrs& attrs) {
   std::vector<ValueId> inputs = {in.param, direction.direction, in.learning_rate, squares};
   if (direction.master != kNoValue) inputs.push_back(direction.master);

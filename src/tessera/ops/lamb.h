@@ -37,20 +37,15 @@ struct LambAttrs {
   }
 };
 
-struct LambInputs {
-  ValueId param, grad, moment1, moment2;
-  ValueId master = kNoValue;
-  ValueId learning_rate, step, clip_factor;
-};
 struct LambDirection {
   ValueId direction, weight;  // weight: what the norm is of, the parameter or its master copy
   ValueId master = kNoValue;  // unchanged, in its place
 };
 // Appends the node and the moments' state updates.
-LambDirection lamb_direction(Graph& graph, std::string name, const LambInputs& in,
+LambDirection lamb_direction(Graph& graph, std::string name, const MomentInputs& in,
                              const LambDirectionAttrs& attrs);
 // Appends the node and the other state updates. `squares` is the vector [n].
-void lamb(Graph& graph, std::string name, const LambInputs& in, const LambDirection& direction,
+void lamb(Graph& graph, std::string name, const MomentInputs& in, const LambDirection& direction,
           ValueId squares, const LambAttrs& attrs);
 
 }  // namespace tessera

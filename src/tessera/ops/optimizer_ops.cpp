@@ -128,7 +128,7 @@ ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, d
   return {out[0], out[1]};
 }
 
-void adamw(Graph& graph, std::string name, const AdamWInputs& in, const AdamWAttrs& attrs) {
+void adamw(Graph& graph, std::string name, const MomentInputs& in, const AdamWAttrs& attrs) {
   std::vector<ValueId> inputs = {in.param,         in.grad, in.moment1,    in.moment2,
                                  in.learning_rate, in.step, in.clip_factor};
   if (in.master != kNoValue) inputs.push_back(in.master);

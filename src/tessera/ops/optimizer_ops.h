@@ -61,12 +61,7 @@ struct ClipValues {
 // `dtype` of what it scales: the gradients
 ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, double max_norm, DType dtype);
 
-struct AdamWInputs {
-  ValueId param, grad, moment1, moment2;
-  ValueId master = kNoValue;  // the fp32 copy that is updated when the parameter is bf16
-  ValueId learning_rate, step, clip_factor;
-};
 // Appends the node and its state updates.
-void adamw(Graph& graph, std::string name, const AdamWInputs& inputs, const AdamWAttrs& attrs);
+void adamw(Graph& graph, std::string name, const MomentInputs& inputs, const AdamWAttrs& attrs);
 
 }  // namespace tessera

@@ -20,6 +20,13 @@ struct UpdateOperands {
   std::size_t master = 0;            // if there is one
 };
 
+// What the ops with two moments read, adamw and lamb.
+struct MomentInputs {
+  ValueId param = kNoValue, grad = kNoValue, moment1 = kNoValue, moment2 = kNoValue;
+  ValueId master = kNoValue;  // the fp32 copy that is updated when the parameter is bf16
+  ValueId learning_rate = kNoValue, step = kNoValue, clip_factor = kNoValue;
+};
+
 // Refuses operands that do not go together, naming them; the caller has counted them.
 void check_update_operands(const InferCall& call, const FlatRange& range, const UpdateOperands& at);
 

@@ -65,37 +65,33 @@ class OptimizerWriter {
                : kNoValue;
   }
 
+  MomentInputs add_moments(const ParameterGradient& p) {
+    MomentInputs in;
+    in.param = p.parameter;
+    in.grad = p.accumulator;
+    in.moment1 = add_moment("moment1", p);
+    in.moment2 = add_moment("moment2", p);
+    in.master = add_master(p);
+    in.learning_rate = learning_rate_;
+    in.step = step_;
+    in.clip_factor = clip_factor_;
+    return in;
+  }
+
   void append_adamw() {
     for (const ParameterGradient& p : parameters_) {
-      AdamWInputs in{};
-      in.param = p.parameter;
-      in.grad = p.accumulator;
-      in.moment1 = add_moment("moment1", p);
-      in.moment2 = add_moment("moment2", p);
-      in.master = add_master(p);
-      in.learning_rate = learning_rate_;
-      in.step = step_;
-      in.clip_factor = clip_factor_;
-      adamw(graph_, "adamw." + name(p), in, {options_.beta1, options_.beta2, options_.eps, decay(p)});
+      adamw(graph_, "adamw." + name(p), add_moments(p),
+            {options_.beta1, options_.beta2, options_.eps, decay(p)});
     }
   }
 
   void append_lamb() {
-    std::vector<LambInputs> inputs;
+    std::vector<MomentInputs> inputs;
     std::vector<LambDirection> directions;
     std::vector<ValueId> squares;
     for (const ParameterGradient& p : parameters_) {
-      LambInputs in{};
-      in.param = p.parameter;
-      in.grad = p.accumulator;
-      in.moment1 = add_moment("moment1", p);
-      in.moment2 = add_moment("moment2", p);
-      in.master = add_master(p);
-      in.learning_rate = learning_rate_;
-      in.step = step_;
-      in.clip_factor = clip_factor_;
-      inputs.push_back(in);
-      directions.push_back(lamb_direction(graph_, "direction." + name(p), in,
+      inputs.push_back(add_moments(p));
+      directions.push_back(lamb_direction(graph_, "direction." + name(p), inputs.back(),
                                           {options_.beta1, options_.beta2, options_.eps, decay(p)}));
       const std::vector<ValueId> two = sums_of_squares(
           graph_, "norms." + name(p), {directions.back().weight, directions.back().direction});

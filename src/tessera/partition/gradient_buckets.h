@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/partition/layer_stages.h"
 #include "tessera/partition/local_graph.h"
 
 namespace tessera {

@@ -96,18 +96,22 @@ ValueId LocalGraph::sum_copies(ValueId value, ValueId local, const Placement& fr
 }
 
 ValueId LocalGraph::converted(ValueId value, const Placed& wanted, const Node& reader) {
-  Placed now = placed(value);
+  const Placed now = placed(value);
   ValueId at = local(value);
   for (Axis axis : {Axis::tp, Axis::dp}) {
-    if (now.on(axis) == wanted.on(axis)) continue;
-    const Placement from = now.on(axis);
-    now.on(axis) = wanted.on(axis);
-    const std::string key =
-        fmt::format("{}|{}|{}|{}|{}|{}", at, static_cast<int>(reader.phase), axis_name(axis), from.text(),
-                    wanted.on(axis).text(), wanted.on(axis).blocks.size());
-    const auto known = converted_.find(key);
-    at = known != converted_.end() ? known->second : convert(value, at, axis, from, wanted.on(axis), reader);
-    converted_[key] = at;
+    const Placement &from = now.on(axis), &to = wanted.on(axis);
+    if (from == to) continue;
+    const auto [first, last] = converted_.equal_range(at);
+    const auto known = std::find_if(first, last, [&](const auto& entry) {
+      return entry.second.phase == reader.phase && entry.second.axis == axis && entry.second.to == to;
+    });
+    if (known != last) {
+      at = known->second.result;
+      continue;
+    }
+    const ValueId result = convert(value, at, axis, from, to, reader);
+    converted_.insert({at, {reader.phase, axis, to, result}});
+    at = result;
   }
   return at;
 }

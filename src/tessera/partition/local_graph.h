@@ -2,6 +2,7 @@
 // how it lies, and the collectives that turn it into something else. Used by partition().
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -52,6 +53,13 @@ class LocalGraph {
     ValueId local = kNoValue, input = kNoValue;
   };
 
+  struct Conversion {
+    Phase phase = Phase::forward;
+    Axis axis = Axis::tp;
+    Placement to;
+    ValueId result = kNoValue;
+  };
+
   static std::size_t index(Axis axis) { return static_cast<std::size_t>(axis); }
   Here& here(ValueId v) { return table_[static_cast<std::size_t>(v)]; }
   const Here& here(ValueId v) const { return table_[static_cast<std::size_t>(v)]; }
@@ -66,7 +74,7 @@ class LocalGraph {
   Graph graph_;
   std::vector<Here> table_;
   std::vector<PlacedTensor> state_;
-  std::map<std::string, ValueId> converted_;  // by value, program and placement
+  std::multimap<ValueId, Conversion> converted_;  // by the local value that was converted
   int head_copies_ = 1;
 };
 

@@ -6,6 +6,7 @@
 #include "tessera/ops/op_def.h"
 #include "tessera/partition/choose_strategy.h"
 #include "tessera/partition/gradient_buckets.h"
+#include "tessera/partition/layer_stages.h"
 #include "tessera/partition/local_graph.h"
 
 namespace tessera {
@@ -194,24 +195,25 @@ class Partitioner {
     }
   }
 
+  // The host reads an output on any tp rank; of a batch every dp rank has its own rows.
+  void mark_output(const Output& output) {
+    Node reader{.name = "output " + output.name};
+    if (const NodeId producer = whole_.value(output.value).producer; producer != kNoNode) {
+      reader.phase = whole_.node(producer).phase;
+      reader.layer = whole_.node(producer).layer;
+    }
+    if (local_.placement(output.value, Axis::tp)->is_partial()) {
+      local_.resolve(output.value, Axis::tp, reader);
+    }
+    Placed wanted = local_.placed(output.value);
+    wanted.on(Axis::tp) = replicated();
+    local_.graph().mark_output(output.name, local_.converted(output.value, wanted, reader));
+  }
+
   Partitioned finish() {
     Partitioned result;
     buckets_.gather_weights();
-    for (const Output& output : whole_.outputs()) {
-      const Node reader{.name = "output " + output.name};
-      for (Axis axis : {Axis::tp}) {
-        if (local_.placement(output.value, axis)->is_partial()) local_.resolve(output.value, axis, reader);
-      }
-      Placed wanted = local_.placed(output.value);
-      wanted.on(Axis::tp) = replicated();  // the host reads it on any tp rank; dp has its own rows
-      Node as_read = reader;
-      const NodeId producer = whole_.value(output.value).producer;
-      as_read.phase = producer == kNoNode ? Phase::forward : whole_.node(producer).phase;
-      as_read.layer = producer == kNoNode ? 0 : whole_.node(producer).layer;
-      const ValueId value = local_.converted(output.value, wanted, as_read);
-      local_.graph().mark_output(output.name, value);
-      result.outputs[output.name] = wanted;
-    }
+    for (const Output& output : whole_.outputs()) mark_output(output);
     for (const StateUpdate& update : whole_.state_updates()) {
       local_.graph().add_state_update(local_.local_input(update.before), local_.local(update.after));
     }
@@ -237,32 +239,6 @@ class Partitioner {
 };
 
 }  // namespace
-
-int stage_of(std::int32_t layer, const std::vector<int>& stage_of_layer) {
-  if (stage_of_layer.empty() || layer < 0) return 0;
-  return layer < static_cast<std::int32_t>(stage_of_layer.size())
-             ? stage_of_layer[static_cast<std::size_t>(layer)]
-             : stage_of_layer.back();
-}
-
-std::map<std::string, std::vector<int>> parameter_stages(const Graph& graph,
-                                                         const std::vector<int>& stage_of_layer) {
-  std::map<std::string, std::set<int>> readers;
-  for (const Node& node : graph.nodes()) {
-    if (node.phase != Phase::forward && node.phase != Phase::backward) continue;
-    for (ValueId v : node.inputs) {
-      if (graph.value(v).role != Role::parameter) continue;
-      readers[graph.value(v).name].insert(stage_of(node.layer, stage_of_layer));
-    }
-  }
-  std::map<std::string, std::vector<int>> stages;
-  for (const auto& [name, set] : readers) stages[name] = {set.begin(), set.end()};
-  return stages;
-}
-
-std::string parameter_of_state(const Value& state) {
-  return state.name.substr(state.name.find('.') + 1);
-}
 
 Partitioned partition(const Graph& whole, const PartitionOptions& options) {
   return Partitioner(whole, options).run();

@@ -12,9 +12,6 @@
 //   - gradients are summed when the update begins, in buckets; with `zero1` each dp rank gets a range
 #pragma once
 
-#include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "tessera/graph/graph.h"
@@ -35,19 +32,9 @@ struct PartitionOptions {
 struct Partitioned {
   Graph graph;
   std::vector<PlacedTensor> state;
-  std::map<std::string, Placed> outputs;  // how what the host reads lies
-  int head_copies = 1;                    // ranks of a `heads` group
+  int head_copies = 1;  // ranks of a `heads` group
 };
 
 Partitioned partition(const Graph& whole, const PartitionOptions& options);
-
-// The stage of a node before, in or after the layers.
-int stage_of(std::int32_t layer, const std::vector<int>& stage_of_layer);
-// The stages whose forward nodes read each parameter, ascending.
-std::map<std::string, std::vector<int>> parameter_stages(const Graph& graph,
-                                                         const std::vector<int>& stage_of_layer);
-
-// "moment1.embed.weight" -> "embed.weight": state is named after its parameter.
-std::string parameter_of_state(const Value& state);
 
 }  // namespace tessera

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tessera/ops/op_def.h"
-#include "tessera/partition/partition.h"
+#include "tessera/partition/layer_stages.h"
 
 namespace tessera {
 namespace {

@@ -30,8 +30,10 @@ std::string without_numbers(const std::string& name) {
 std::string reason(const Node& node) {
   switch (node.op) {
     case Op::linear_cross_entropy:
-    case Op::linear_cross_entropy_grad: return "three numbers per token instead of the logits of a cut vocabulary";
-    default: return without_numbers(node.attrs.as<CollectiveAttrs>().why);
+    case Op::linear_cross_entropy_grad:
+      return "three numbers per token instead of the logits of a cut vocabulary";
+    default:
+      return without_numbers(node.attrs.as<CollectiveAttrs>().why);
   }
 }
 
@@ -57,7 +59,8 @@ std::vector<TrafficLine> report_traffic(const Graph& graph, const std::vector<St
     const Node& node = graph.node(id);
     const bool per_micro_batch = node.phase == Phase::forward || node.phase == Phase::backward;
     for (const Traffic& traffic : node_traffic(graph, node)) {
-      const std::string value = without_numbers(node.inputs.size() == 1 ? graph.value(node.inputs[0]).name : node.name);
+      const std::string value =
+          without_numbers(node.inputs.size() == 1 ? graph.value(node.inputs[0]).name : node.name);
       add(lines, {traffic.group, std::string(traffic.kind), node.phase, value, reason(node),
                   per_micro_batch ? num_micro_batches : 1, traffic.payload, traffic.sent});
     }
@@ -65,7 +68,8 @@ std::vector<TrafficLine> report_traffic(const Graph& graph, const std::vector<St
   const auto add_sends = [&](const std::vector<ValueId>& values, Phase phase, const char* why) {
     for (ValueId v : values) {
       const std::int64_t bytes = graph.type(v).num_bytes();
-      add(lines, {Group::pp, "send", phase, without_numbers(graph.value(v).name), why, num_micro_batches, bytes, bytes});
+      add(lines, {Group::pp, "send", phase, without_numbers(graph.value(v).name), why, num_micro_batches,
+                  bytes, bytes});
     }
   };
   for (const StageMessages& chunk : messages) {

@@ -1,5 +1,7 @@
 #include "tessera/train/evaluate.h"
 
+#include "tessera/runtime/make_executor.h"
+
 #include <algorithm>
 
 namespace tessera {

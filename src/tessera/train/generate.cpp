@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tessera/base/philox.h"
-#include "tessera/train/layout.h"
+#include "tessera/runtime/make_executor.h"
 
 namespace tessera {
 

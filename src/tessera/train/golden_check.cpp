@@ -5,6 +5,7 @@
 
 #include "tessera/base/mapped_file.h"
 #include "tessera/checkpoint/safetensors.h"
+#include "tessera/runtime/make_executor.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"

@@ -1,6 +1,7 @@
 #include "tessera/train/job_plan.h"
 
 #include "tessera/ops/op_def.h"
+#include "tessera/runtime/make_executor.h"
 
 namespace tessera {
 namespace {

@@ -10,6 +10,7 @@
 #include "tessera/pipeline/schedule_check.h"
 #include "tessera/pipeline/schedule_timing.h"
 #include "tessera/plan/memory_report.h"
+#include "tessera/runtime/device.h"
 #include "tessera/train/build_graph.h"
 #include "tessera/train/layout.h"
 

@@ -57,22 +57,10 @@ Partitioned partition_layout(const Graph& whole, const Layout& layout, const std
   return partition(whole, options);
 }
 
-RankStages rank_stages(const Partitioned& partitioned, const Layout& layout, const std::vector<int>& stage_of_layer,
-                       int pp_rank) {
+RankStages rank_stages(const Partitioned& partitioned, const Layout& layout,
+                       const std::vector<int>& stage_of_layer, int pp_rank) {
   if (layout.mesh.pp == 1) return {partitioned.graph, std::vector<StageMessages>(1)};
   return cut_stages(partitioned.graph, stage_of_layer, layout.mesh.pp, layout.chunks, pp_rank);
-}
-
-Plan plan_on(const Device& device, const Graph& graph, const PlanOptions& options) {
-  return compile(
-      graph, [&](const Graph& g, const Node& n) { return device.workspace_bytes(g, n); }, options);
-}
-
-std::unique_ptr<Executor> make_executor(Device& device, Graph graph, const ExecutorOptions& options) {
-  Plan plan = plan_on(device, graph,
-                      {.num_slots = options.num_slots, .external_parameters = options.weights_of != nullptr});
-  return std::make_unique<Executor>(std::move(graph), std::move(plan), device, options.weights_of,
-                                    options.ranks);
 }
 
 }  // namespace tessera

@@ -1,14 +1,12 @@
 // Layout: how a run is spread over ranks: the mesh, what is cut on it, the pipeline. Data, made from a
-// config; and what follows from it for one rank: its graph, its plan's slots, its instruction list.
+// config; and what follows from it: the stages of the layers, and each rank's graph.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "tessera/partition/partition.h"
 #include "tessera/partition/stages.h"
 #include "tessera/pipeline/schedule.h"
-#include "tessera/runtime/executor.h"
 
 namespace tessera {
 
@@ -34,16 +32,7 @@ std::vector<int> stages_of_layers(const Graph& whole, const Layout& layout);
 Partitioned partition_layout(const Graph& whole, const Layout& layout, const std::vector<int>& stage_of_layer,
                              const std::vector<PlacedTensor>* weights = nullptr);
 // One pipeline rank's part of it.
-RankStages rank_stages(const Partitioned& partitioned, const Layout& layout, const std::vector<int>& stage_of_layer,
-                       int pp_rank);
-
-// Plans the graph on the device and allocates its arena.
-struct ExecutorOptions {
-  std::vector<int> num_slots = {1};
-  const Executor* weights_of = nullptr;  // where the parameters lie, if not in its own arena
-  const RankGroups* ranks = nullptr;
-};
-Plan plan_on(const Device& device, const Graph& graph, const PlanOptions& options);
-std::unique_ptr<Executor> make_executor(Device& device, Graph graph, const ExecutorOptions& options = {});
+RankStages rank_stages(const Partitioned& partitioned, const Layout& layout,
+                       const std::vector<int>& stage_of_layer, int pp_rank);
 
 }  // namespace tessera

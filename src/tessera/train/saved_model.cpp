@@ -2,8 +2,8 @@
 
 #include "tessera/base/mapped_file.h"
 #include "tessera/checkpoint/checkpoint.h"
+#include "tessera/runtime/make_executor.h"
 #include "tessera/train/build_graph.h"
-#include "tessera/train/layout.h"
 #include "tessera/train/trainer.h"
 #include "tessera/train/weights.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/pipeline/schedule_check.h"
+#include "tessera/runtime/make_executor.h"
 
 namespace tessera {
 

@@ -1,0 +1,17 @@
+#include "tessera/runtime/make_executor.h"
+
+namespace tessera {
+
+Plan plan_on(const Device& device, const Graph& graph, const PlanOptions& options) {
+  return compile(
+      graph, [&](const Graph& g, const Node& n) { return device.workspace_bytes(g, n); }, options);
+}
+
+std::unique_ptr<Executor> make_executor(Device& device, Graph graph, const ExecutorOptions& options) {
+  Plan plan = plan_on(device, graph,
+                      {.num_slots = options.num_slots, .external_parameters = options.weights_of != nullptr});
+  return std::make_unique<Executor>(std::move(graph), std::move(plan), device, options.weights_of,
+                                    options.ranks);
+}
+
+}  // namespace tessera
