@@ -18,8 +18,7 @@ if(arch STREQUAL "auto")
   endif()
 endif()
 
-add_library(tessera_options INTERFACE)
-target_compile_options(tessera_options INTERFACE
+set(options
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
   # g++ 12 warns falsely inside std::string's operator+ (GCC bug 105651), and takes a designated
   # initialiser that leaves a default alone for a mistake.
@@ -28,14 +27,18 @@ target_compile_options(tessera_options INTERFACE
   # None of these changes a result from run to run; -ffast-math would, so it is absent.
   -fno-math-errno -fno-trapping-math -fopenmp-simd)
 if(arch)
-  target_compile_options(tessera_options INTERFACE -march=${arch})
+  list(APPEND options -march=${arch})
   if(arch STREQUAL "x86-64-v4")
-    target_compile_options(tessera_options INTERFACE -mprefer-vector-width=512)
+    list(APPEND options -mprefer-vector-width=512)
   endif()
 endif()
 if(TESSERA_SANITIZE)
-  target_compile_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer
-    -fno-sanitize-recover=all)
+  list(APPEND options -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+endif()
+
+add_library(tessera_options INTERFACE)
+target_compile_options(tessera_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${options}>")  # nvcc has its own
+if(TESSERA_SANITIZE)
   target_link_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 message(STATUS "instruction set: ${arch}")

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # scripts/build.sh [--tests]: installs what is missing, then builds tessera and golden_check into build/bin/.
 # With --tests also the tests and the benchmarks.
+# The CUDA backend is built with --tests where nvcc is found, and without them where a GPU is: compiling it takes
+# longer than all the rest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -8,11 +10,14 @@ packages=(g++ cmake ninja-build ccache pkg-config
           libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libxxhash-dev
           libopenmpi-dev openmpi-bin)
 tests=OFF
+cuda=OFF
+[ -e /dev/nvidiactl ] && cuda=AUTO
 targets=(tessera golden_check)
 case "${1:-}" in
   "") ;;
   --tests)
     tests=ON
+    cuda=AUTO
     targets=(all)
     packages+=(libgtest-dev libpcre2-dev)
     ;;
@@ -30,7 +35,7 @@ log=build/configure.log
 if [ ! -f build/build.ninja ] || { [ $tests = ON ] && ! grep -q '^TESSERA_TESTS:BOOL=ON' build/CMakeCache.txt; }; then
   echo "configuring build/  (log: $log)"
   mkdir -p build
-  if ! cmake --preset release -DTESSERA_TESTS=$tests >"$log" 2>&1; then
+  if ! cmake --preset release -DTESSERA_TESTS=$tests -DTESSERA_CUDA=$cuda >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     echo "CMake failed; all of its output is in $log" >&2
     exit 1

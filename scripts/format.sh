@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/apt_install.sh clang-format
-git ls-files -z -- '*.h' '*.cpp' | xargs -0 clang-format -i
+git ls-files -z -- '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format -i

@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"eval", tessera::eval_command, "loss and perplexity of a model"},
     {"generate", tessera::generate_command, "continue a text with a model"},
     {"convert", tessera::convert_command, "Hugging Face in and out"},
+    {"selftest", tessera::selftest_command, "every op of a device against the CPU's"},
 };
 
 void print_help(std::FILE* to) {

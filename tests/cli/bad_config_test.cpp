@@ -49,7 +49,7 @@ TEST_F(BadConfigTest, WrongTypesAndImpossibleValues) {
       {"model.tie_embeddings=maybe", "model.tie_embeddings: found 'maybe', expected true or false"},
       {"model.type=lama", "model.type: found 'lama', expected llama | gpt2 | qwen2; did you mean 'llama'"},
       {"precision=fp64", "precision: found 'fp64', expected fp32 | bf16"},
-      {"device=gpu", "device: found 'gpu', expected cpu | null"},
+      {"device=gpu", "device: found 'gpu', expected cpu | cuda | null"},
       {"threads=-1", "threads: found -1, expected at least 0"},
       {"data.valid_fraction=1", "data.valid_fraction: found 1, expected"},
       {"model.heads=5", "model.hidden_size = 32 is not a multiple of model.heads = 5"},

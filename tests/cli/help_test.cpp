@@ -15,7 +15,7 @@ struct CommandHelp {
 
 TEST_F(HelpTest, EveryCommandNamesItsOptions) {
   const std::vector<CommandHelp> commands = {
-      {{}, {"train", "plan", "data", "eval", "generate", "convert"}},
+      {{}, {"train", "plan", "data", "eval", "generate", "convert", "selftest"}},
       {{"train"}, {"CONFIG", "--resume", "key=value", "train.steps", "optimizer.lr", "recompute", "threads"}},
       {{"plan"}, {"CONFIG", "--graph", "--dot", "--steps", "key=value"}},
       {{"data"}, {"bpe", "build", "tokenize"}},
@@ -25,6 +25,7 @@ TEST_F(HelpTest, EveryCommandNamesItsOptions) {
       {{"eval"}, {"MODEL", "--data", "--seq-len", "--batch", "--batches", "key=value"}},
       {{"generate"}, {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--seed", "--tokenizer"}},
       {{"convert"}, {"FROM", "TO", "--to"}},
+      {{"selftest"}, {"--device", "--seed", "--op", "--small", "--quiet"}},
   };
   for (const CommandHelp& help : commands) {
     for (const char* flag : {"--help", "-h"}) {

@@ -10,5 +10,6 @@ int data_command(int argc, const char* const* argv);
 int eval_command(int argc, const char* const* argv);
 int generate_command(int argc, const char* const* argv);
 int convert_command(int argc, const char* const* argv);
+int selftest_command(int argc, const char* const* argv);
 
 }  // namespace tessera

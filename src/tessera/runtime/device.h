@@ -43,6 +43,8 @@ class Device {
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
   virtual double peak_flops() = 0;  // measured once; 0 if unknown
+  // Whether the host reads and writes this device's memory as its own. Where not: upload and download.
+  virtual bool host_can_read() const { return true; }
 };
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tessera/backend/cpu/cpu_device.h"
+#include "tessera/backend/cuda/cuda_device.h"
 #include "tessera/backend/null/null_device.h"
 #include "tessera/models/gpt2.h"
 #include "tessera/models/llama.h"
@@ -87,12 +88,13 @@ std::unique_ptr<Device> make_device(const RunConfig& config) {
   // Ranks of one process share its cores.
   const std::int64_t ranks = config.parallel.tp * config.parallel.pp * config.parallel.dp;
   const std::int64_t share = std::max<std::int64_t>(1, all / ranks);
-  return make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : share));
+  auto cpu = make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : share));
+  return config.device == DeviceName::cuda ? make_cuda_device(0, std::move(cpu)) : std::move(cpu);
 }
 
 std::unique_ptr<Device> make_computing_device(const RunConfig& config) {
   TS_CHECK(config.device != DeviceName::null,
-           "device: found null, expected cpu: the null device computes nothing, it is for `tessera plan`");
+           "device: found null, expected cpu or cuda: the null device computes nothing, it is for `tessera plan`");
   return make_device(config);
 }
 

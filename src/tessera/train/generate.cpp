@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tessera/base/philox.h"
+#include "tessera/runtime/host_tensor.h"
 #include "tessera/runtime/make_executor.h"
 
 namespace tessera {
@@ -56,7 +57,8 @@ std::vector<float> Generator::next_logits(std::span<const std::int32_t> context)
   std::copy(context.begin(), context.end(), padded.begin());
   executor->write<std::int32_t>(kIdsInput, padded);
   executor->run(Phase::forward);
-  const TensorView logits = executor->output(kLogitsOutput);
+  const HostTensor host(device_, executor->output(kLogitsOutput));
+  const TensorView& logits = host.view();
   const auto vocab = static_cast<std::size_t>(model_.vocab_size());
   const std::size_t first = (context.size() - 1) * vocab;
   std::vector<float> last(vocab);

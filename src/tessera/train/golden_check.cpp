@@ -5,6 +5,7 @@
 
 #include "tessera/base/mapped_file.h"
 #include "tessera/checkpoint/safetensors.h"
+#include "tessera/runtime/host_tensor.h"
 #include "tessera/runtime/make_executor.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/training_step.h"
@@ -169,7 +170,8 @@ class Check {
     runner.run_forward(
         [&](const Instruction& i) { write_micro_batch(*executor, batch, i); },
         [&](const Instruction&) {
-          const TensorView view = executor->output(kLogitsOutput);
+          const HostTensor host(*device_, executor->output(kLogitsOutput));
+          const TensorView& view = host.view();
           const auto first = static_cast<std::size_t>(at.dp * view.num_elems());
           for (std::size_t i = 0; at.tp == 0 && i < static_cast<std::size_t>(view.num_elems()); ++i) {
             logits[first + i] =

@@ -18,7 +18,7 @@ enum class ActivationName { silu, gelu_tanh, gelu_erf };
 enum class OptimizerName { adamw, lamb, sgd };
 enum class DecayName { constant, linear, cosine };
 enum class PrecisionName { fp32, bf16 };
-enum class DeviceName { cpu, null };
+enum class DeviceName { cpu, cuda, null };
 enum class ScheduleName { gpipe, one_f_one_b, interleaved };
 
 struct AttentionKeys {

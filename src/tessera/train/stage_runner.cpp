@@ -1,6 +1,7 @@
 #include "tessera/train/stage_runner.h"
 
 #include "tessera/pipeline/channel.h"
+#include "tessera/runtime/host_tensor.h"
 
 namespace tessera {
 
@@ -16,8 +17,8 @@ void StageRunner::send(const Instruction& instruction, const std::vector<ValueId
   const int tag = channel_index(schedule_, pp_rank_, instruction),
             to = peer_rank(schedule_, pp_rank_, instruction);
   for (ValueId v : values) {
-    const TensorView view = executor_.view(v, instruction.slot);
-    ranks_->group(Group::pp).send(view.data, view.num_bytes(), to, tag);
+    const HostTensor host(executor_.device(), executor_.view(v, instruction.slot));
+    ranks_->group(Group::pp).send(host.view().data, host.view().num_bytes(), to, tag);
   }
 }
 
@@ -25,8 +26,9 @@ void StageRunner::receive(const Instruction& instruction, const std::vector<Valu
   const int tag = channel_index(schedule_, pp_rank_, instruction),
             from = peer_rank(schedule_, pp_rank_, instruction);
   for (ValueId v : values) {
-    const TensorView view = executor_.view(v, instruction.slot);
-    ranks_->group(Group::pp).receive(view.data, view.num_bytes(), from, tag);
+    HostTensor host(executor_.device(), executor_.view(v, instruction.slot));
+    ranks_->group(Group::pp).receive(host.view().data, host.view().num_bytes(), from, tag);
+    host.write_back();
   }
 }
 

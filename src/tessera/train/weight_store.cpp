@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tessera/runtime/host_tensor.h"
+
 namespace tessera {
 namespace {
 
@@ -88,7 +90,8 @@ std::vector<float> WeightStore::read(const std::string& name) const {
   // A tied weight lies on the first and the last stage and counts once; its gradient has a term on each.
   const bool last_of_two = tensor.tied && tensor.role != Role::gradient && ranks_ && ranks_->at().pp > 0;
   if (here && !last_of_two) {
-    const TensorView view = executor_.input(name);
+    const HostTensor host(executor_.device(), executor_.input(name));
+    const TensorView& view = host.view();
     for_each_run(tensor, [&](std::int64_t at, std::int64_t local, std::int64_t count, bool counts) {
       for (std::int64_t i = 0; counts && i < count; ++i)
         whole[static_cast<std::size_t>(at + i)] += element(view, local + i);
@@ -105,11 +108,13 @@ void WeightStore::write(const std::string& name, std::span<const float> values) 
   const PlacedTensor& tensor = at(name);
   TS_ASSERT(static_cast<std::int64_t>(values.size()) == tensor.whole.shape.num_elems());
   if (executor_.graph().find_input(name) == kNoValue) return;
-  const TensorView view = executor_.input(name);
+  HostTensor host(executor_.device(), executor_.input(name));
+  const TensorView& view = host.view();
   for_each_run(tensor, [&](std::int64_t at, std::int64_t local, std::int64_t count, bool) {
     for (std::int64_t i = 0; i < count; ++i)
       set_element(view, local + i, values[static_cast<std::size_t>(at + i)]);
   });
+  host.write_back();
 }
 
 void WeightStore::write_parameter(const std::string& name, std::span<const float> values) const {

@@ -1,0 +1,58 @@
+// attention and attention_grad as kernels of the graph: which version runs.
+#include "tessera/backend/cuda/attention.h"
+
+#include "tessera/backend/cuda/kernel_workspace.h"
+#include "tessera/ops/attention.h"
+
+namespace tessera::cuda {
+namespace {
+
+AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
+  TS_CHECK(attrs.heads.head_dim <= kPlainHeadDim,
+           "[attention] heads of {} are not computed on cuda, expected up to {}", attrs.heads.head_dim,
+           kPlainHeadDim);
+  return {.batch = static_cast<int>(qkv[0]),
+          .seq = static_cast<int>(qkv[1]),
+          .heads = static_cast<int>(attrs.heads.heads),
+          .kv_heads = static_cast<int>(attrs.heads.kv_heads),
+          .head_dim = static_cast<int>(attrs.heads.head_dim),
+          .causal = attrs.causal,
+          .scale = static_cast<float>(attrs.scale)};
+}
+
+bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
+  return dtype == DType::bf16 && shape.head_dim % 8 == 0 && shape.head_dim <= kTensorCoreHeadDim;
+}
+
+}  // namespace
+
+void attention(const KernelCall& call, Context& context) {
+  const DType dtype = call.inputs[0].dtype;
+  const AttentionShape shape = shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>());
+  const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
+                                   call.outputs[1].as<float>().data()};
+  if (by_tensor_cores(shape, dtype)) return tensor_core_attention(context, shape, operands);
+  plain_attention(context, shape, dtype, operands);
+}
+
+std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node) {
+  shape_of(graph.type(node.inputs[1]).shape, node.attrs.as<AttentionAttrs>());
+  return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
+}
+
+void attention_grad(const KernelCall& call, Context& context) {
+  const DType dtype = call.inputs[1].dtype;
+  const AttentionShape shape = shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>());
+  TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());
+  const AttentionGradOperands operands{.dout = call.inputs[0].data,
+                                       .qkv = call.inputs[1].data,
+                                       .out = call.inputs[2].data,
+                                       .lse = call.inputs[3].as<float>().data(),
+                                       .dqkv = call.outputs[0].data,
+                                       .delta = reinterpret_cast<float*>(call.workspace.data())};
+  attention_delta(context, shape, dtype, operands);
+  if (by_tensor_cores(shape, dtype)) return tensor_core_attention_grad(context, shape, operands);
+  plain_attention_grad(context, shape, dtype, operands);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,54 @@
+// Attention on the GPU: softmax(scale * Q K^T) V over packed heads, and its gradient. Blocks of keys stream
+// past blocks of queries with a running maximum (Dao et al., 2022): no T x T matrix exists. Two versions of
+// both: tensor cores for bf16, and a plain one, in fp32 throughout, for everything else.
+//
+// The gradient is two kernels, one that owns keys and one that owns queries. Both compute the scores again;
+// in exchange every sum has one owner and a fixed order, and nothing but the rows' numbers is stored between
+// them.
+#pragma once
+
+#include "tessera/backend/cuda/kernel.h"
+
+namespace tessera::cuda {
+
+struct AttentionShape {
+  int batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  bool causal = true;
+  float scale = 1;
+
+  __host__ __device__ std::int64_t qkv_width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
+  __host__ __device__ std::int64_t out_width() const { return std::int64_t{heads} * head_dim; }
+  __host__ __device__ int group() const { return heads / kv_heads; }
+};
+
+struct AttentionOperands {
+  const void* qkv = nullptr;  // [batch, seq, qkv_width]
+  void* out = nullptr;        // [batch, seq, out_width]
+  float* lse = nullptr;       // [batch, heads, seq]: log of each query's sum of exponentials
+};
+
+struct AttentionGradOperands {
+  const void *dout = nullptr, *qkv = nullptr, *out = nullptr;
+  const float* lse = nullptr;
+  void* dqkv = nullptr;
+  float* delta = nullptr;  // scratch [batch, heads, seq]: sum of dout * out
+};
+
+// head_dim up to kPlainHeadDim.
+inline constexpr int kPlainHeadDim = 256;
+void plain_attention(Context& context, const AttentionShape& shape, DType dtype,
+                     const AttentionOperands& operands);
+void plain_attention_grad(Context& context, const AttentionShape& shape, DType dtype,
+                          const AttentionGradOperands& operands);
+
+// bf16, head_dim a multiple of 8 up to kTensorCoreHeadDim.
+inline constexpr int kTensorCoreHeadDim = 128;
+void tensor_core_attention(Context& context, const AttentionShape& shape, const AttentionOperands& operands);
+void tensor_core_attention_grad(Context& context, const AttentionShape& shape,
+                                const AttentionGradOperands& operands);
+
+// delta of all queries, for either gradient.
+void attention_delta(Context& context, const AttentionShape& shape, DType dtype,
+                     const AttentionGradOperands& operands);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,21 @@
+// Sums over the rows of a matrix: gradients of biases (sum_to), and the second stage of the norms' weight
+// gradients. Two stages, both in a fixed order: parts of the rows into partial sums, those into the result.
+#pragma once
+
+#include <span>
+
+#include "tessera/backend/cuda/kernel.h"
+
+namespace tessera::cuda {
+
+struct MatrixShape {
+  std::int64_t rows = 0, columns = 0;
+};
+
+std::int64_t column_sums_workspace_bytes(MatrixShape shape);
+
+// sums[c] += sum over r of matrix[r, c].
+void add_column_sums(Context& context, DType dtype, const void* matrix, MatrixShape shape, float* sums,
+                     std::span<std::byte> workspace);
+
+}  // namespace tessera::cuda

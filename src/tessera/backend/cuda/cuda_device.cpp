@@ -1,0 +1,125 @@
+#include "tessera/backend/cuda/cuda_device.h"
+
+#include "tessera/backend/cuda/cuda_call.h"
+#include "tessera/backend/cuda/gemm.h"
+#include "tessera/backend/cuda/kernel.h"
+#include "tessera/backend/cuda/transfers.h"
+
+namespace tessera {
+namespace {
+
+using cuda::check_cuda;
+using Kernel = void (*)(const KernelCall&, cuda::Context&);
+
+constexpr Kernel kKernels[] = {
+#define TESSERA_OP(name) cuda::name,
+#include "tessera/graph/op_list.def"
+#undef TESSERA_OP
+};
+
+class GpuMemory final : public DeviceMemory {
+ public:
+  GpuMemory(std::int64_t num_bytes, cudaStream_t stream) {
+    if (num_bytes == 0) return;
+    const auto size = static_cast<std::size_t>(num_bytes);
+    std::size_t available = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&available, &total), "ask for free memory");
+    TS_CHECK(size <= available, "cuda: the plan needs {} bytes, but {} of the GPU's {} are free", num_bytes,
+             available, total);
+    check_cuda(cudaMalloc(&data_, size), "allocate the arena");
+    check_cuda(cudaMemsetAsync(data_, 0, size, stream), "clear the arena");
+    check_cuda(cudaStreamSynchronize(stream), "clear the arena");
+  }
+  ~GpuMemory() override { cudaFree(data_); }
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  std::byte* data() override { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+class Stream {
+ public:
+  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create a stream"); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// Which GPU is current is a property of the thread, so every entry says it.
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int ordinal, std::unique_ptr<Device> host)
+      : ordinal_(made_current(ordinal)),
+        host_(std::move(host)),
+        transfers_(stream_.get()),
+        context_{stream_.get(), gemms_, transfers_, *host_} {}
+  ~CudaDevice() override { cudaSetDevice(ordinal_); }
+
+  std::string_view name() const override { return "cuda"; }
+  bool host_can_read() const override { return false; }
+  std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
+    made_current(ordinal_);
+    return std::make_unique<GpuMemory>(num_bytes, stream_.get());
+  }
+  std::int64_t workspace_bytes(const Graph& graph, const Node& node) const override {
+    made_current(ordinal_);
+    return cuda::workspace_bytes(graph, node, *host_);
+  }
+  void run(Op op, const KernelCall& call) override {
+    made_current(ordinal_);
+    kKernels[static_cast<std::size_t>(op)](call, context_);
+    const cudaError_t status = cudaGetLastError();
+    TS_CHECK(status == cudaSuccess, "cuda: [{}]: {}", op_name(op), cudaGetErrorString(status));
+  }
+  void upload(std::byte* to, std::span<const std::byte> from) override {
+    made_current(ordinal_);
+    transfers_.upload(to, from);
+  }
+  void download(std::span<std::byte> to, const std::byte* from) override {
+    made_current(ordinal_);
+    transfers_.download(to, from);
+  }
+  double peak_flops() override { return 0; }
+
+ private:
+  static int made_current(int ordinal) {
+    check_cuda(cudaSetDevice(ordinal), "use the GPU");
+    return ordinal;
+  }
+
+  int ordinal_;
+  std::unique_ptr<Device> host_;
+  Stream stream_;
+  cuda::GemmPlans gemms_;
+  cuda::Transfers transfers_;
+  cuda::Context context_;
+};
+
+// The kernels are machine code for Hopper: another card would fail at its first kernel, so say it here.
+void check_architecture(int ordinal) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "ask for the GPU's properties");
+  TS_CHECK(properties.major == 9, "device: cuda, but GPU {} is {} (compute capability {}.{}), expected 9.0",
+           ordinal, properties.name, properties.major, properties.minor);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> host) {
+  int num_gpus = 0;
+  const cudaError_t status = cudaGetDeviceCount(&num_gpus);
+  TS_CHECK(status == cudaSuccess && num_gpus > 0, "device: cuda, but there is no NVIDIA GPU here ({})",
+           status == cudaSuccess ? "the driver reports none" : cudaGetErrorString(status));
+  TS_CHECK(ordinal >= 0 && ordinal < num_gpus, "device: cuda, but there is no GPU number {}: found {}",
+           ordinal, num_gpus);
+  check_architecture(ordinal);
+  return std::make_unique<CudaDevice>(ordinal, std::move(host));
+}
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+// GemmPlans: matrix products C = op(A) op(B) + beta C + bias on row-major matrices, through cuBLASLt.
+//
+// How a product is run (its descriptors and algorithm) is decided at its first call and remembered by shape,
+// types, leading dims and alignment: later calls look it up and allocate nothing. Products of bf16 sum in
+// fp32; products of fp32 are whole fp32, not TF32, so that they can be compared with the CPU's. Split sums
+// are kept in fp32 and have a fixed order. Owned by the device, used by the kernels of linear layers and the
+// loss.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+
+#include "tessera/backend/cuda/cublas_lt.h"
+#include "tessera/base/dtype.h"
+
+namespace tessera::cuda {
+
+// A row-major matrix, or `batch` of them; element (i, j) of a transposed one is data[j * ld + i].
+struct Operand {
+  const void* data = nullptr;
+  std::int64_t ld = 0;
+  bool transposed = false;
+  std::int64_t batch_stride = 0;  // elements
+};
+
+struct Product {
+  std::int64_t m = 0, n = 0, k = 0;  // op(A) is [m, k], op(B) [k, n], C [m, n]
+  DType dtype = DType::f32;          // of A, B and bias: f32 or bf16
+  DType c_dtype = DType::f32;        // f32, or that of A and B
+  Operand a, b;
+  void* c = nullptr;
+  std::int64_t ldc = 0;
+  std::int64_t c_batch_stride = 0;
+  std::int64_t batch = 1;
+  const void* bias = nullptr;  // [n], added to every row; then c_dtype is dtype
+  bool accumulate = false;     // beta 1, else 0
+};
+
+// What every node with a product is given: NVIDIA's advice for Hopper.
+inline constexpr std::int64_t kGemmWorkspaceBytes = std::int64_t{32} << 20;
+
+class GemmPlans {
+ public:
+  GemmPlans();
+  ~GemmPlans();
+  GemmPlans(const GemmPlans&) = delete;
+  GemmPlans& operator=(const GemmPlans&) = delete;
+
+  // `workspace` has kGemmWorkspaceBytes.
+  void run(const Product& product, cudaStream_t stream, std::span<std::byte> workspace);
+
+ private:
+  struct Plan {
+    bool plain = false;  // cuBLASLt has no algorithm for it: the plain kernel runs
+    cublasLtMatmulDesc_t desc = nullptr;
+    cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
+    cublasLtMatmulAlgo_t algo{};
+  };
+  using Key = std::array<std::int64_t, 18>;
+
+  static Key key_of(const Product& product);
+  Plan make_plan(const Product& product) const;
+  bool choose_algorithm(const Product& product, Plan& plan) const;
+  void destroy(const Plan& plan) const;
+
+  CublasLt lt_;
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<Key, Plan> plans_;
+};
+
+// A tiled product without tensor cores, for shapes that cuBLASLt refuses (odd leading dims in bf16).
+void plain_gemm(const Product& product, cudaStream_t stream);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,81 @@
+// How kernels are launched: element types from a DType, tensors as typed pointers, grids from sizes, and
+// whether packs of 16 bytes fit. Host code, for the .cu files of this folder.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "tessera/backend/cuda/cuda_call.h"
+#include "tessera/backend/cuda/element.cuh"
+#include "tessera/backend/cuda/kernel.h"
+
+namespace tessera::cuda {
+
+inline constexpr int kThreads = 256;
+inline constexpr int kWarp = 32;
+
+// Calls f with a value of the element type.
+template <class F>
+void for_dtype(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32:
+      return f(float{});
+    case DType::bf16:
+      return f(BFloat{});
+    case DType::f64:
+    case DType::i32:
+      break;
+  }
+  TS_ASSERT(!"f32 or bf16");
+}
+
+template <class T>
+T* data(const TensorView& view) {
+  TS_ASSERT(view.dtype == kDTypeOf<T>);
+  return static_cast<T*>(view.data);
+}
+
+inline unsigned num_blocks(std::int64_t work, std::int64_t per_block) {
+  return static_cast<unsigned>((work + per_block - 1) / per_block);
+}
+
+// Whether rows of `columns` elements of T that begin at these addresses can be moved in 16-byte packs.
+template <class T, class... Pointers>
+bool packs_fit(std::int64_t columns, const Pointers*... rows) {
+  return columns % kPack<T> == 0 && ((reinterpret_cast<std::uintptr_t>(rows) % 16 == 0) && ...);
+}
+
+// Calls f with std::integral_constant<int, W>: whole packs, or single elements.
+template <class T, class F>
+void with_packs(bool fit, F&& f) {
+  if (fit) {
+    f(std::integral_constant<int, kPack<T>>{});
+  } else {
+    f(std::integral_constant<int, 1>{});
+  }
+}
+
+// Threads of a block that owns a row of `columns` elements in packs of W.
+inline unsigned row_threads(std::int64_t columns, int w, unsigned most = kThreads) {
+  const unsigned packs = num_blocks(columns, w);
+  return std::clamp((packs + kWarp - 1) / kWarp * kWarp, unsigned{kWarp}, most);
+}
+
+// Lets a kernel have more than 48 KB of shared memory. Cheap enough for every launch.
+template <class Kernel>
+void allow_shared_bytes(Kernel* kernel, std::size_t bytes) {
+  if (bytes <= 48 * 1024) return;
+  check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+             "ask for shared memory");
+}
+
+// The call's workspace from `offset` bytes on.
+template <class T>
+T* workspace_at(const KernelCall& call, std::int64_t offset, std::int64_t num_elems) {
+  TS_ASSERT(offset + num_elems * static_cast<std::int64_t>(sizeof(T)) <=
+            static_cast<std::int64_t>(call.workspace.size()));
+  return reinterpret_cast<T*>(call.workspace.data() + offset);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,169 @@
+// The output projection and its loss, a chunk of rows at a time: the logits of a chunk are made in fp32,
+// turned into their gradients (in place, or for bf16 into a bf16 copy, which the products want), and used up
+// before the next chunk's take their place.
+#include <algorithm>
+
+#include "tessera/backend/cuda/cross_entropy_rows.h"
+#include "tessera/backend/cuda/gemm.h"
+#include "tessera/backend/cuda/kernel_workspace.h"
+#include "tessera/backend/cuda/rank_part.h"
+#include "tessera/backend/cuda/transfers.h"
+#include "tessera/ops/cross_entropy.h"
+
+namespace tessera::cuda {
+namespace {
+
+std::int64_t round_up(std::int64_t size, std::int64_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+// The shapes both kernels work with, and where the pieces of their workspace begin.
+struct Head {
+  std::int64_t rows, width, vocab, chunk;
+  DType dtype;
+  CutRange cut;
+  // Rows of logits begin at multiples of 16 elements, whatever the vocabulary: products and packs want that.
+  std::int64_t stride;
+  std::int64_t losses, logits, grads, summaries, total;  // offsets behind the products' workspace
+
+  Head(const ValueType& x, const Shape& weight, const Attrs& attrs)
+      : rows(x.shape.num_rows()),
+        width(weight[1]),
+        vocab(weight[0]),
+        chunk(attrs.as<LinearCrossEntropyAttrs>().chunk_rows),
+        dtype(x.dtype),
+        cut(attrs.as<LinearCrossEntropyAttrs>().vocabulary),
+        stride(round_up(vocab, 16)) {
+    const auto piece = [](std::int64_t begin, std::int64_t bytes) { return begin + round_up(bytes, 256); };
+    losses = kGemmWorkspaceBytes;
+    logits = piece(losses, rows * 8);
+    grads = piece(logits, chunk * stride * 4);
+    summaries = dtype == DType::bf16 ? piece(grads, chunk * stride * 2) : grads;
+    total = cut.cut ? piece(summaries, kRowSummary * chunk * (cut.num_ranks + 1) * 4) : summaries;
+  }
+};
+
+class Chunks {
+ public:
+  Chunks(const KernelCall& call, Context& context)
+      : call_(call),
+        context_(context),
+        head_({call.inputs[0].dtype, call.inputs[0].shape}, call.inputs[1].shape, *call.attrs) {
+    TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= head_.total);
+  }
+
+  const Head& head() const { return head_; }
+
+  // Logits of rows [first, first + count).
+  void make_logits(std::int64_t first, std::int64_t count) const {
+    run({.m = count,
+         .n = head_.vocab,
+         .k = head_.width,
+         .dtype = head_.dtype,
+         .c_dtype = DType::f32,
+         .a = {row(call_.inputs[0], first), head_.width, false},
+         .b = {call_.inputs[1].data, head_.width, true},
+         .c = at(head_.logits),
+         .ldc = head_.stride});
+  }
+
+  void make_losses(std::int64_t first, std::int64_t count, bool with_grads) const {
+    const LogitRows rows{
+        at(head_.logits), DType::f32,   count,
+        head_.vocab,      head_.stride, static_cast<const std::int32_t*>(call_.inputs[2].data) + first};
+    LogitGrads grads;
+    if (with_grads) grads = {grads_data(), head_.dtype, head_.stride, scale()};
+    double* const losses = static_cast<double*>(at(head_.losses)) + first;
+    if (!head_.cut.cut) return cross_entropy_of_rows(context_, rows, losses, grads);
+    const std::int64_t begin = first_index(call_, head_.cut, head_.vocab);
+    const CutWords cut{begin, std::clamp<std::int64_t>(head_.cut.whole - begin, 0, head_.vocab)};
+    float* const own = static_cast<float*>(at(head_.summaries));
+    float* const all = own + kRowSummary * count;
+    summarize_cut_rows(context_, rows, cut, own);
+    gather_summaries(own, all, kRowSummary * count);
+    cross_entropy_of_cut_rows(context_, rows, cut, all, head_.cut.num_ranks, losses, grads);
+  }
+
+  // dx[count, width] = dlogits weight, and accumulator[vocab, width] += dlogits^T x
+  void use_grads(std::int64_t first, std::int64_t count) const {
+    run({.m = count,
+         .n = head_.width,
+         .k = head_.vocab,
+         .dtype = head_.dtype,
+         .c_dtype = head_.dtype,
+         .a = {grads_data(), head_.stride, false},
+         .b = {call_.inputs[1].data, head_.width, false},
+         .c = row(call_.outputs[1], first),
+         .ldc = head_.width});
+    run({.m = head_.vocab,
+         .n = head_.width,
+         .k = count,
+         .dtype = head_.dtype,
+         .c_dtype = DType::f32,
+         .a = {grads_data(), head_.stride, true},
+         .b = {row(call_.inputs[0], first), head_.width, false},
+         .c = call_.outputs[2].data,
+         .ldc = head_.width,
+         .accumulate = true});
+  }
+
+  void sum_losses() const {
+    cuda::sum_losses(context_, static_cast<const double*>(at(head_.losses)), head_.rows, scale(),
+                     static_cast<float*>(call_.outputs[0].data));
+  }
+
+ private:
+  void* at(std::int64_t offset) const { return call_.workspace.data() + offset; }
+  void* grads_data() const { return at(head_.dtype == DType::bf16 ? head_.grads : head_.logits); }
+  const float* scale() const { return static_cast<const float*>(call_.inputs[3].data); }
+  void* row(const TensorView& tensor, std::int64_t first) const {
+    return static_cast<std::byte*>(tensor.data) + first * head_.width * dtype_bytes(tensor.dtype);
+  }
+  void run(const Product& product) const { context_.gemms.run(product, context_.stream, call_.workspace); }
+
+  // Through host memory, as the collectives.
+  void gather_summaries(const float* own, float* all, std::int64_t count) const {
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
+    const auto ranks = static_cast<std::size_t>(head_.cut.num_ranks);
+    std::byte* const host = context_.transfers.scratch(bytes * (ranks + 1));
+    context_.transfers.download({host, bytes}, reinterpret_cast<const std::byte*>(own));
+    call_.ranks->group(group_of(head_.cut.axis)).all_gather(host, host + bytes, {1, count}, DType::f32);
+    context_.transfers.upload(reinterpret_cast<std::byte*>(all), {host + bytes, bytes * ranks});
+  }
+
+  const KernelCall& call_;
+  Context& context_;
+  Head head_;
+};
+
+}  // namespace
+
+void linear_cross_entropy(const KernelCall& call, Context& context) {
+  const Chunks chunks(call, context);
+  const Head& head = chunks.head();
+  for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
+    const std::int64_t count = std::min(head.chunk, head.rows - first);
+    chunks.make_logits(first, count);
+    chunks.make_losses(first, count, false);
+  }
+  chunks.sum_losses();
+}
+
+void linear_cross_entropy_grad(const KernelCall& call, Context& context) {
+  TS_ASSERT(call.inputs[4].data == call.outputs[2].data);
+  const Chunks chunks(call, context);
+  const Head& head = chunks.head();
+  for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
+    const std::int64_t count = std::min(head.chunk, head.rows - first);
+    chunks.make_logits(first, count);
+    chunks.make_losses(first, count, true);
+    chunks.use_grads(first, count);
+  }
+  chunks.sum_losses();
+}
+
+std::int64_t linear_cross_entropy_workspace_bytes(const Graph& graph, const Node& node) {
+  return Head(graph.type(node.inputs[0]), graph.type(node.inputs[1]).shape, node.attrs).total;
+}
+
+}  // namespace tessera::cuda

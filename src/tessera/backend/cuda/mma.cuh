@@ -1,0 +1,114 @@
+// Tensor-core products of small bf16 tiles: mma.sync of 16 x 8 x 16 with fp32 sums, and ldmatrix, which hands
+// a warp its fragments from shared memory (PTX ISA, "Warp-level matrix instructions").
+//
+// With g = lane / 4 and t = lane % 4 a lane holds
+//   of A[16, 16]  rows g and g + 8, columns 2t, 2t+1, 2t+8, 2t+9:  {(g, 2t..), (g+8, 2t..), (g, 2t+8..),
+//   (g+8, 2t+8..)} of B[16, 8]   rows 2t, 2t+1 and 2t+8, 2t+9 of column g of C[16, 8]   (g, 2t), (g, 2t+1),
+//   (g+8, 2t), (g+8, 2t+1)
+// so two neighbouring C tiles, rounded to bf16, are one A fragment: products chain without leaving registers.
+#pragma once
+
+#include "tessera/backend/cuda/attention_rows.cuh"
+#include "tessera/backend/cuda/element.cuh"
+
+namespace tessera::cuda {
+
+inline constexpr float kLog2E = 1.4426950408889634f;
+
+using Fragment = std::uint32_t[4];  // A, or two tiles of B: {0, 1} and {2, 3}
+
+// Rows of a head in shared memory. 16 bytes more than needed: eight rows of a fragment then lie in different
+// banks.
+template <int kRows, int kDims>
+struct alignas(16) SharedRows {
+  BFloat rows[kRows][kDims + 8];
+};
+
+// Rows from `first` on, zero behind the last row and the last column; all threads of the block take part.
+template <int kRows, int kDims>
+__device__ void load_rows(const BFloat* head, std::int64_t row_stride, int first, const AttentionShape& shape,
+                          SharedRows<kRows, kDims>& to) {
+  constexpr int kPacks = kDims / 8;
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * kPacks; i += static_cast<int>(blockDim.x)) {
+    const int row = i / kPacks, column = i % kPacks * 8;
+    uint4 pack = make_uint4(0, 0, 0, 0);
+    if (first + row < shape.seq && column < shape.head_dim) {
+      pack = *reinterpret_cast<const uint4*>(head + (first + row) * row_stride + column);
+    }
+    *reinterpret_cast<uint4*>(&to.rows[row][column]) = pack;
+  }
+}
+
+__device__ inline std::uint32_t shared_address(const BFloat* at) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
+}
+
+__device__ inline void load_matrices(const BFloat* at, Fragment& to) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(shared_address(at))
+               : "memory");
+}
+__device__ inline void load_matrices_transposed(const BFloat* at, Fragment& to) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(shared_address(at))
+               : "memory");
+}
+
+// A[16, 16] from rows [row, row + 16) and columns [column, column + 16).
+template <int kRows, int kDims>
+__device__ void load_a(const SharedRows<kRows, kDims>& from, int row, int column, Fragment& to) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_matrices(&from.rows[row + lane % 16][column + lane / 16 * 8], to);
+}
+// Two tiles B[16, 8] whose columns are the rows [row, row + 16): products with a transposed matrix.
+template <int kRows, int kDims>
+__device__ void load_b_of_rows(const SharedRows<kRows, kDims>& from, int row, int column, Fragment& to) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_matrices(&from.rows[row + lane / 16 * 8 + lane % 8][column + lane / 8 % 2 * 8], to);
+}
+// Two tiles B[16, 8] with rows [row, row + 16) and columns [column, column + 16).
+template <int kRows, int kDims>
+__device__ void load_b(const SharedRows<kRows, kDims>& from, int row, int column, Fragment& to) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_matrices_transposed(&from.rows[row + lane % 16][column + lane / 16 * 8], to);
+}
+
+// c += a b
+__device__ inline void multiply(const Fragment& a, std::uint32_t b0, std::uint32_t b1, float (&c)[4]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ inline std::uint32_t round_pair(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+
+// Two neighbouring C tiles as A.
+__device__ inline void as_a(const float (&left)[4], const float (&right)[4], Fragment& to) {
+  to[0] = round_pair(left[0], left[1]);
+  to[1] = round_pair(left[2], left[3]);
+  to[2] = round_pair(right[0], right[1]);
+  to[3] = round_pair(right[2], right[3]);
+}
+
+// Row g + 8 half of C tiles, times a factor, to row `to` of a head.
+template <int kTiles>
+__device__ void store_row(const float (&tiles)[kTiles][4], int half, float factor,
+                          const AttentionShape& shape, BFloat* to) {
+  const int t = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) {
+    const int column = 8 * n + 2 * t;
+    if (column >= shape.head_dim) break;
+    *reinterpret_cast<std::uint32_t*>(to + column) =
+        round_pair(tiles[n][2 * half] * factor, tiles[n][2 * half + 1] * factor);
+  }
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,12 @@
+// All there is of backend/cuda where nvcc was not found.
+#include "tessera/backend/cuda/cuda_device.h"
+
+namespace tessera {
+
+std::unique_ptr<Device> make_cuda_device(int, std::unique_ptr<Device>) {
+  fail(
+      "device: cuda, but this tessera was built without CUDA: build it where nvcc is found "
+      "(-DTESSERA_CUDA=ON), or set device: cpu");
+}
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+#include "tessera/cli/commands.h"
+#include "tessera/cli/options.h"
+#include "tessera/selftest/run_case.h"
+#include "tessera/train/from_config.h"
+
+namespace tessera {
+namespace {
+
+struct SelftestArguments {
+  std::string device = "cuda", op;
+  std::int64_t seed = 1234;
+  bool small = false, quiet = false;
+};
+
+RunConfig config_for(const std::string& device) {
+  RunConfig config;
+  apply_overrides(config, std::vector<std::string>{"device=" + device});
+  return config;
+}
+
+// What the work amounts to: by arithmetic where there is much of it per byte, else by bytes.
+std::string speed_of(const CaseResult& result) {
+  if (result.seconds == 0) return "";
+  const auto flops = static_cast<double>(result.cost.flops), bytes = static_cast<double>(result.cost.bytes);
+  if (flops > 50 * bytes)
+    return fmt::format("{:10.3f} ms {:8.1f} TFLOP/s", 1e3 * result.seconds, flops / result.seconds / 1e12);
+  return fmt::format("{:10.3f} ms {:8.1f} GB/s", 1e3 * result.seconds, bytes / result.seconds / 1e9);
+}
+
+struct Tally {
+  int passed = 0;
+  std::vector<std::string> failed;
+};
+
+void run_and_print(const OpCase& op_case, const SelftestDevices& devices, const SelftestArguments& arguments,
+                   Tally& tally) {
+  CaseResult result;
+  try {
+    result = run_case(op_case, devices, {static_cast<std::uint64_t>(arguments.seed), true});
+  } catch (const PeerFailed&) {
+    throw;
+  } catch (const Error& e) {
+    result.problem = e.what();
+  }
+  const bool passed = result.passed(op_case);
+  const std::string line = fmt::format(
+      "{:<7}{:<78} error {:8.1e} bound {:8.1e} {}{}", passed ? "ok" : "FAILED", case_name(op_case),
+      result.error, op_case.bound, speed_of(result), result.problem.empty() ? "" : "  " + result.problem);
+  if (!arguments.quiet || !passed) fmt::print("{}\n", line);
+  std::fflush(stdout);
+  if (passed) {
+    ++tally.passed;
+  } else {
+    tally.failed.push_back(line);
+  }
+}
+
+}  // namespace
+
+int selftest_command(int argc, const char* const* argv) {
+  SelftestArguments arguments;
+  Options options("tessera selftest",
+                  "Run every op on a device and on the CPU, on random operands, and compare the results.");
+  options.option("--device NAME", &arguments.device, "the device to test: cuda, or cpu against itself");
+  options.option("--seed N", &arguments.seed, "of the operands");
+  options.option("--op NAME", &arguments.op, "only this op's cases");
+  options.flag("--small", &arguments.small, "leave out the cases that take a CPU long");
+  options.flag("--quiet", &arguments.quiet, "print only what fails");
+  if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
+
+  SelftestDevices devices;
+  devices.make_reference = [] { return make_device(RunConfig{}); };
+  devices.make_tested = [config = config_for(arguments.device)] { return make_computing_device(config); };
+  devices.tested = devices.make_tested();
+  devices.reference = devices.make_reference();
+  Tally tally;
+  for (const OpCase& op_case : op_cases()) {
+    if (arguments.small && op_case.large) continue;
+    if (!arguments.op.empty() && arguments.op != op_name(op_case.op)) continue;
+    run_and_print(op_case, devices, arguments, tally);
+  }
+  TS_CHECK(tally.passed + static_cast<int>(tally.failed.size()) > 0, "--op {}: there is no op of this name",
+           arguments.op);
+  fmt::print("{} on {}: {} cases passed, {} failed\n", "selftest", arguments.device, tally.passed,
+             tally.failed.size());
+  for (const std::string& line : tally.failed) fmt::print("{}\n", line);
+  return tally.failed.empty() ? 0 : 1;
+}
+
+}  // namespace tessera

@@ -1,0 +1,79 @@
+// Attention and rotary positions.
+#include <cmath>
+
+#include "tessera/ops/attention.h"
+#include "tessera/ops/rope.h"
+#include "tessera/selftest/case_builders.h"
+
+namespace tessera {
+namespace {
+
+struct HeadsCase {
+  std::int64_t batch, seq_len;
+  HeadLayout heads;
+  bool causal = true;
+  bool large = false;
+};
+
+std::string label_of(const HeadsCase& c) {
+  return fmt::format("{} heads, {} for keys, of {}{}", c.heads.heads, c.heads.kv_heads, c.heads.head_dim,
+                     c.causal ? "" : ", not causal");
+}
+
+void add_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& c) {
+  const auto tokens = static_cast<double>(c.seq_len);
+  const AttentionAttrs attrs{c.heads, 1 / std::sqrt(static_cast<double>(c.heads.head_dim)), c.causal};
+  const CaseInput qkv = normal(t, {c.batch, c.seq_len, c.heads.qkv_columns()});
+  const CaseInput out = normal(t, {c.batch, c.seq_len, c.heads.out_columns()});
+  // About what the scores of such a qkv give: the gradient's probabilities are then at most about 1.
+  const CaseInput lse = uniform(DType::f32, {c.batch, c.heads.heads, c.seq_len}, std::log(tokens) + 0.3,
+                                std::log(tokens) + 0.7);
+  // In bf16 probabilities and their gradients are rounded before the second products, on one device and not
+  // on the other.
+  OpCase forward{Op::attention, label_of(c), attrs, {qkv}, t == DType::bf16 ? 2e-2 : 2e-5};
+  OpCase backward{
+      Op::attention_grad, label_of(c), attrs, {out, qkv, out, lse}, t == DType::bf16 ? 4e-2 : 5e-5};
+  forward.large = backward.large = c.large;
+  cases.push_back(std::move(forward));
+  cases.push_back(std::move(backward));
+}
+
+void add_rope(std::vector<OpCase>& cases, DType t, const HeadsCase& c, std::int64_t rotary_dim) {
+  const CaseInput qkv = normal(t, {c.batch, c.seq_len, c.heads.qkv_columns()});
+  const CaseInput table = uniform(DType::f32, {c.seq_len, rotary_dim / 2, 2}, -1, 1);
+  for (const bool inverse : {false, true}) {
+    cases.push_back(
+        {Op::rope, inverse ? "back" : "", RopeAttrs{c.heads, inverse}, {qkv, table}, element_bound(t)});
+  }
+}
+
+}  // namespace
+
+void add_attention_cases(std::vector<OpCase>& cases) {
+  cases.push_back({Op::rope_table, "", RopeTableAttrs{4096, 128, 10000.0, DType::bf16}, {}, 1e-5});
+  cases.push_back({Op::rope_table, "", RopeTableAttrs{1, 2, 500000.0, DType::f32}, {}, 1e-5});
+  for (const DType t : kCaseTypes) {
+    add_rope(cases, t, {2, 100, {8, 2, 64}}, 64);
+    add_rope(cases, t, {1, 1, {2, 2, 32}}, 32);
+    add_rope(cases, t, {2, 9, {3, 1, 12}}, 6);
+    add_rope(cases, t, {4, 1024, {32, 8, 128}}, 128);
+    for (const HeadsCase& c : {HeadsCase{2, 1, {4, 4, 64}},
+                               {2, 100, {4, 2, 32}},
+                               {1, 100, {8, 1, 64}},
+                               {1, 100, {2, 2, 128}, false},
+                               {2, 64, {2, 1, 128}},
+                               {1, 65, {3, 3, 40}},
+                               {1, 37, {2, 1, 33}},
+                               {1, 70, {2, 2, 16}, false},
+                               {1, 129, {2, 2, 96}},
+                               {1, 50, {2, 1, 160}},
+                               {1, 300, {12, 4, 64}},
+                               {8, 1024, {12, 12, 64}, true, true},
+                               {1, 2048, {16, 4, 128}, true, true},
+                               {16, 128, {16, 16, 64}, false, true}}) {
+      add_attention(cases, t, c);
+    }
+  }
+}
+
+}  // namespace tessera

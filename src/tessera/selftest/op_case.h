@@ -1,0 +1,38 @@
+// OpCase: one op at one shape with random operands, as data. The self test runs each on two devices and
+// compares the results: `tessera selftest` lists them, run_case.h runs them. Shapes are those of real models
+// and odd ones: no multiple of a vector, one row, one token, many equal ids.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/graph/graph.h"
+#include "tessera/graph/mesh.h"
+
+namespace tessera {
+
+struct CaseInput {
+  enum class Fill : std::uint8_t {
+    normal,   // of mean 0 and deviation `high`
+    uniform,  // in [low, high)
+    integer,  // in [low, high)
+  };
+  ValueType type;
+  Fill fill = Fill::normal;
+  double low = 0, high = 1;
+};
+
+struct OpCase {
+  Op op{};
+  std::string label;  // what distinguishes it from the op's other cases: "[2048,768] x [3072,768]"
+  Attrs attrs;
+  std::vector<CaseInput> inputs;  // of every rank
+  double bound = 0;               // on the error that compare_values (run_case.h) finds
+  Mesh mesh = {};                 // more than one rank: operands and attributes are a rank's
+  bool large = false;             // takes a CPU more than a moment
+};
+
+// Every op of op_list.def has at least one.
+std::vector<OpCase> op_cases();
+
+}  // namespace tessera

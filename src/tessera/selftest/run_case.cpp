@@ -1,0 +1,162 @@
+#include "tessera/selftest/run_case.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "tessera/base/philox.h"
+#include "tessera/comm/local/local_world.h"
+#include "tessera/runtime/rank_groups.h"
+#include "tessera/selftest/case_operands.h"
+#include "tessera/selftest/device_run.h"
+
+namespace tessera {
+namespace {
+
+double element(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
+  const auto as = [&]<class T>(T) {
+    T stored;
+    std::memcpy(&stored, bytes.data() + i * sizeof(T), sizeof(T));
+    return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, Bf16>, float, T>>(stored));
+  };
+  switch (dtype) {
+    case DType::f32:
+      return as(float{});
+    case DType::bf16:
+      return as(Bf16{});
+    case DType::f64:
+      return as(double{});
+    case DType::i32:
+      return as(std::int32_t{});
+  }
+  return 0;
+}
+
+// The node alone in a graph.
+Graph graph_of(const OpCase& op_case) {
+  Graph graph;
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < op_case.inputs.size(); ++i) {
+    inputs.push_back(graph.add_input(fmt::format("in{}", i), op_case.inputs[i].type, Role::batch));
+  }
+  emit(graph, op_case.op, Phase::forward, "selftest", op_case.attrs, inputs);
+  return graph;
+}
+
+// Runs that take a fiftieth of a second together, at least three.
+double seconds_per_run(DeviceRun& run) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds_of = [&](int times) {
+    const auto start = Clock::now();
+    for (int i = 0; i < times; ++i) run.run();
+    run.wait();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  const double once = seconds_of(1);
+  const int times = static_cast<int>(std::clamp(0.02 / std::max(once, 1e-6), 3.0, 200.0));
+  return seconds_of(times) / times;
+}
+
+struct RankInputs {
+  std::vector<Bytes> bytes;
+
+  RankInputs(const OpCase& op_case, std::uint64_t seed, int rank) {
+    // Ranks are threads already.
+    ThreadPool pool(op_case.mesh.num_ranks() > 1 ? 1 : static_cast<int>(std::thread::hardware_concurrency()));
+    for (std::size_t i = 0; i < op_case.inputs.size(); ++i) {
+      const std::string stream = fmt::format("{} {} {}", case_name(op_case), i, rank);
+      bytes.push_back(random_operand(op_case.inputs[i], seed, name_hash(stream), pool));
+    }
+  }
+};
+
+std::vector<Bytes> outputs_of(DeviceRun& run, const RankInputs& inputs, std::string& problem) {
+  run.fill(inputs.bytes);
+  run.run();
+  std::vector<Bytes> outputs = run.outputs();
+  if (problem.empty()) problem = run.stray_writes(inputs.bytes);
+  return outputs;
+}
+
+CaseResult run_rank(const OpCase& op_case, Device& reference, Device& tested, const RankGroups* ranks,
+                    const CaseOptions& options) {
+  const Graph graph = graph_of(op_case);
+  const Node& node = graph.node(0);
+  const RankInputs inputs(op_case, options.seed, ranks ? ranks->world().rank() : 0);
+  CaseResult result;
+  result.cost = node_cost(graph, node);
+  std::string problem_of_reference;
+  DeviceRun wanted_run(reference, graph, node, ranks, false);
+  const std::vector<Bytes> wanted = outputs_of(wanted_run, inputs, problem_of_reference);
+  TS_CHECK(problem_of_reference.empty(), "the reference itself {}", problem_of_reference);
+
+  DeviceRun run(tested, graph, node, ranks, false);
+  const std::vector<Bytes> found = outputs_of(run, inputs, result.problem);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    result.error =
+        std::max(result.error, compare_values(graph.type(node.outputs[i]).dtype, found[i], wanted[i]));
+  }
+  const bool repeats = outputs_of(run, inputs, result.problem) == found;
+  DeviceRun in_place(tested, graph, node, ranks, true);
+  const bool same_in_place = outputs_of(in_place, inputs, result.problem) == found;
+  if (result.problem.empty() && !repeats) result.problem = "gave other bits in a second run";
+  if (result.problem.empty() && !same_in_place) result.problem = "gave other bits in place";
+  if (options.timed && ranks == nullptr) result.seconds = seconds_per_run(run);
+  return result;
+}
+
+}  // namespace
+
+double compare_values(DType dtype, std::span<const std::byte> found, std::span<const std::byte> wanted) {
+  const std::size_t count = wanted.size() / static_cast<std::size_t>(dtype_bytes(dtype));
+  double squares = 0, worst = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double value = element(dtype, wanted, i);
+    if (std::isfinite(value)) squares += value * value;
+  }
+  const double rms = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(1, count)));
+  for (std::size_t i = 0; i < count; ++i) {
+    const double a = element(dtype, found, i), b = element(dtype, wanted, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    const double error = std::abs(a - b) / std::max({std::abs(b), rms, std::numeric_limits<double>::min()});
+    worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
+  }
+  return worst;
+}
+
+CaseResult run_case(const OpCase& op_case, const SelftestDevices& devices, const CaseOptions& options) {
+  if (op_case.mesh.num_ranks() == 1) {
+    return run_rank(op_case, *devices.reference, *devices.tested, nullptr, options);
+  }
+  CaseResult all;
+  std::mutex mutex;
+  run_local_ranks(op_case.mesh.num_ranks(), [&](Communicator& world) {
+    const RankGroups ranks(world, op_case.mesh);
+    const std::unique_ptr<Device> reference = devices.make_reference(), tested = devices.make_tested();
+    const CaseResult own = run_rank(op_case, *reference, *tested, &ranks, options);
+    const std::lock_guard lock(mutex);
+    all.error = std::max(all.error, own.error);
+    if (all.problem.empty() && !own.problem.empty()) {
+      all.problem = fmt::format("rank {}: {}", world.rank(), own.problem);
+    }
+    all.cost = own.cost;
+  });
+  return all;
+}
+
+std::string case_name(const OpCase& op_case) {
+  std::string name(op_name(op_case.op));
+  for (std::size_t i = 0; i < std::min<std::size_t>(4, op_case.inputs.size()); ++i) {
+    name += ' ' + op_case.inputs[i].type.text();
+  }
+  if (op_case.inputs.empty()) name += ' ' + op_case.attrs.text();
+  if (!op_case.label.empty()) name += ", " + op_case.label;
+  if (op_case.mesh.num_ranks() > 1) name += fmt::format(", {} ranks", op_case.mesh.num_ranks());
+  return name;
+}
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+// run_case: an OpCase on two devices, compared. Called by `tessera selftest`.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "tessera/ops/op_def.h"
+#include "tessera/runtime/device.h"
+#include "tessera/selftest/op_case.h"
+
+namespace tessera {
+
+// The largest |found - wanted| / max(|wanted|, rms of wanted) over the elements; infinite for a NaN that is
+// not wanted. `rms` keeps elements that are small by cancellation from counting as if they were all there is.
+double compare_values(DType dtype, std::span<const std::byte> found, std::span<const std::byte> wanted);
+
+struct CaseResult {
+  double error = 0;     // of the worst output, over all ranks
+  std::string problem;  // what else is wrong: stray writes, other bits in a second run or in place
+  double seconds = 0;   // of one run on the tested device; 0: not timed
+  Cost cost;            // of one rank
+
+  bool passed(const OpCase& op_case) const { return problem.empty() && error <= op_case.bound; }
+};
+
+// Makes a device; each rank of a case with several gets its own.
+using DeviceFactory = std::function<std::unique_ptr<Device>()>;
+
+struct SelftestDevices {
+  DeviceFactory make_reference, make_tested;
+  std::unique_ptr<Device> reference, tested;  // of cases with one rank
+};
+
+struct CaseOptions {
+  std::uint64_t seed = 0;
+  bool timed = false;
+};
+
+// Operands are a function of the seed, the case and the rank.
+CaseResult run_case(const OpCase& op_case, const SelftestDevices& devices, const CaseOptions& options);
+
+// "add [8,1024,768] [768] bf16"
+std::string case_name(const OpCase& op_case);
+
+}  // namespace tessera

@@ -1,0 +1,120 @@
+// The self test's own test: the CPU against itself, and devices that are wrong in ways it must find.
+#include "tessera/selftest/run_case.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "tessera/backend/cpu/cpu_device.h"
+
+namespace tessera {
+namespace {
+
+std::unique_ptr<Device> make_cpu() {
+  return make_cpu_device(2);
+}
+
+// The CPU with a mistake: what `after` does to a call's operands when its kernel has run.
+class WrongDevice final : public Device {
+ public:
+  using Mistake = std::function<void(const KernelCall&)>;
+  explicit WrongDevice(Mistake after) : after_(std::move(after)) {}
+
+  std::string_view name() const override { return "wrong"; }
+  std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
+    return cpu_->allocate(num_bytes);
+  }
+  std::int64_t workspace_bytes(const Graph& graph, const Node& node) const override {
+    return cpu_->workspace_bytes(graph, node);
+  }
+  void run(Op op, const KernelCall& call) override {
+    cpu_->run(op, call);
+    after_(call);
+  }
+  void upload(std::byte* to, std::span<const std::byte> from) override { cpu_->upload(to, from); }
+  void download(std::span<std::byte> to, const std::byte* from) override { cpu_->download(to, from); }
+  double peak_flops() override { return 0; }
+
+ private:
+  std::unique_ptr<Device> cpu_ = make_cpu();
+  Mistake after_;
+};
+
+SelftestDevices against(WrongDevice::Mistake mistake) {
+  return {make_cpu, make_cpu, make_cpu(), std::make_unique<WrongDevice>(std::move(mistake))};
+}
+
+const OpCase& case_of(const std::vector<OpCase>& cases, Op op) {
+  return *std::ranges::find(cases, op, &OpCase::op);
+}
+
+TEST(SelftestTest, EveryOpHasACase) {
+  std::set<Op> ops;
+  for (const OpCase& op_case : op_cases()) ops.insert(op_case.op);
+  for (int op = 0; op < kNumOps; ++op) {
+    EXPECT_TRUE(ops.contains(static_cast<Op>(op))) << op_name(static_cast<Op>(op)) << " has no case";
+  }
+}
+
+TEST(SelftestTest, TheCpuAgreesWithItself) {
+  const SelftestDevices devices{make_cpu, make_cpu, make_cpu(), make_cpu()};
+  for (const OpCase& op_case : op_cases()) {
+    std::int64_t elems = 0;
+    for (const CaseInput& input : op_case.inputs) elems += input.type.shape.num_elems();
+    if (op_case.large || elems > 1 << 20) continue;  // `tessera selftest --device cpu` runs them, too
+    const CaseResult result = run_case(op_case, devices, {});
+    EXPECT_TRUE(result.passed(op_case)) << case_name(op_case) << ": " << result.problem;
+    EXPECT_EQ(result.error, 0) << case_name(op_case);
+  }
+}
+
+TEST(SelftestTest, AWrongElementIsAnError) {
+  const std::vector<OpCase> cases = op_cases();
+  const OpCase& softmax = case_of(cases, Op::softmax);
+  const auto worsen = [](const KernelCall& call) { call.outputs[0].as<float>()[5] += 0.01f; };
+  const CaseResult result = run_case(softmax, against(worsen), {});
+  EXPECT_FALSE(result.passed(softmax));
+  EXPECT_GT(result.error, softmax.bound);
+  const auto spoil = [](const KernelCall& call) { call.outputs[0].as<float>().back() = NAN; };
+  EXPECT_TRUE(std::isinf(run_case(softmax, against(spoil), {}).error));
+}
+
+TEST(SelftestTest, StrayWritesAreFound) {
+  const std::vector<OpCase> cases = op_cases();
+  const OpCase& rope = case_of(cases, Op::rope);
+  const auto behind = [](const KernelCall& call) {
+    static_cast<std::byte*>(call.outputs[0].data)[call.outputs[0].num_bytes()] = std::byte{1};
+  };
+  EXPECT_EQ(run_case(rope, against(behind), {}).problem, "wrote behind output 0");
+  const auto change = [](const KernelCall& call) { call.inputs[1].as<float>()[0] += 1; };
+  EXPECT_EQ(run_case(rope, against(change), {}).problem, "changed input 1");
+}
+
+TEST(SelftestTest, OtherBitsInASecondRunAreFound) {
+  const std::vector<OpCase> cases = op_cases();
+  const OpCase& mul = case_of(cases, Op::mul);
+  int runs = 0;
+  const auto drift = [&runs](const KernelCall& call) {
+    float& first = call.outputs[0].as<float>()[0];
+    if (++runs == 2) first = std::nextafter(first, 10.0f);
+  };
+  const CaseResult result = run_case(mul, against(drift), {});
+  EXPECT_EQ(result.error, 0);
+  EXPECT_EQ(result.problem, "gave other bits in a second run");
+}
+
+TEST(CompareValuesTest, CountsAgainstTheElementOrTheRms) {
+  const auto compare = [](std::vector<float> found, std::vector<float> wanted) {
+    return compare_values(DType::f32, std::as_bytes(std::span(found)), std::as_bytes(std::span(wanted)));
+  };
+  EXPECT_DOUBLE_EQ(compare({3, 4}, {3, 4}), 0);
+  EXPECT_DOUBLE_EQ(compare({0, 5}, {0, 4}), 0.25);
+  EXPECT_DOUBLE_EQ(compare({1, 2, 2, 2}, {0, 2, 2, 2}), 1 / std::sqrt(3.0));  // small beside the others
+  EXPECT_DOUBLE_EQ(compare({-INFINITY}, {-INFINITY}), 0);
+  EXPECT_TRUE(std::isinf(compare({NAN, 1}, {0, 1})));
+  EXPECT_TRUE(std::isinf(compare({1, 1}, {INFINITY, 1})));
+}
+
+}  // namespace
+}  // namespace tessera
