@@ -27,8 +27,18 @@ struct ElementRange {
 inline ElementRange own_range(const KernelCall& call, const FlatRange& range, std::int64_t num_elems) {
   if (!range.cut) return {0, num_elems};
   const std::int64_t part = (num_elems + range.num_ranks - 1) / range.num_ranks;
-  const std::int64_t begin = std::min(num_elems, coordinate(call, range.axis) * part);
+  const std::int64_t begin = std::min(num_elems, coordinate(call, range.axis) % range.num_ranks * part);
   return {begin, std::min(num_elems, begin + part)};
+}
+
+// The part of it that this rank counts in a sum over the axis: ranks with the same range share it out.
+inline ElementRange counted_range(const KernelCall& call, const FlatRange& range, std::int64_t num_elems) {
+  const ElementRange own = own_range(call, range, num_elems);
+  if (!range.cut || range.num_groups == 1) return own;
+  const std::int64_t part = (own.size() + range.num_groups - 1) / range.num_groups;
+  const std::int64_t begin =
+      std::min(own.end, own.begin + coordinate(call, range.axis) / range.num_ranks * part);
+  return {begin, std::min(own.end, begin + part)};
 }
 
 }  // namespace tessera::cuda
