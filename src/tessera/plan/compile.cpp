@@ -2,6 +2,7 @@
 
 #include "tessera/ops/verify.h"
 #include "tessera/plan/arena.h"
+#include "tessera/plan/fuse_steps.h"
 #include "tessera/plan/plan.h"
 #include "tessera/plan/storage.h"
 
@@ -36,7 +37,8 @@ std::int64_t pack_program(std::span<const Storage> storages, ProgramId program, 
   const std::size_t num_values = lifetimes.size();
   for (std::int32_t s = 0; s < end; ++s) {
     const std::int64_t bytes = steps[static_cast<std::size_t>(s)].workspace_bytes;
-    if (bytes > 0) lifetimes.push_back({s, s, bytes});
+    const StepTime time = step_time(steps, static_cast<std::size_t>(s));
+    if (bytes > 0) lifetimes.push_back({time.first, time.last, bytes});
   }
   const std::int64_t total = pack(lifetimes);
   for (std::size_t i = 0; i < num_values; ++i) offsets[owners[i]] = lifetimes[i].offset;
@@ -65,6 +67,11 @@ Plan compile(const Graph& graph, const WorkspaceFunction& workspace_bytes, const
     TS_ASSERT(node.chunk < plan.num_chunks());
     Chunk& chunk = plan.chunks[static_cast<std::size_t>(node.chunk)];
     chunk.programs[static_cast<std::size_t>(node.phase)].push_back({id, 0, workspace_bytes(graph, node)});
+  }
+  if (options.fuses) {
+    for (Chunk& chunk : plan.chunks) {
+      for (std::vector<Step>& steps : chunk.programs) fuse_steps(graph, steps, options.fuses);
+    }
   }
   const StorageMap map = assign_storage(graph, plan, options);
   std::vector<std::int64_t> offsets(map.storages.size(), 0);

@@ -36,6 +36,7 @@ struct Step {
   NodeId node = kNoNode;
   std::int64_t workspace_offset = 0;  // in the temporary region
   std::int64_t workspace_bytes = 0;
+  bool fused = false;  // with the step before it: the device runs both as one (plan/fuse_steps.h)
 };
 
 // The programs and slots of one pipeline stage. The init and update programs belong to chunk 0.
@@ -64,9 +65,13 @@ struct Plan {
 // Scratch a node needs on the device the plan is for.
 using WorkspaceFunction = std::function<std::int64_t(const Graph&, const Node&)>;
 
+// Whether a device runs two nodes of one program as one.
+using FusesFunction = std::function<bool(const Graph&, const Node& first, const Node& second)>;
+
 struct PlanOptions {
   std::vector<int> num_slots = {1};  // of each chunk
   bool external_parameters = false;  // evaluation reads the weights where training keeps them
+  FusesFunction fuses = {};          // none: no pairs
   bool reuse_memory = true;          // off: every value has bytes of its own, to find who overwrites what
 };
 

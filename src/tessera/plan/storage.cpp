@@ -34,12 +34,12 @@ std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
   for_each_program(programs, [&](ProgramId program, const std::vector<Step>& steps) {
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const Node& node = graph.node(steps[s].node);
-      const auto step = static_cast<std::int32_t>(s);
+      const StepTime time = step_time(steps, s);
       for (ValueId v : node.inputs) {
         Use& use = uses[static_cast<std::size_t>(v)];
         use.live = true;
         use.last_phase = program.phase;
-        use.last = step;
+        use.last = time.last;
         if (graph.value(v).producer != kNoNode) continue;
         use.chunk = program.chunk;
         if (graph.value(v).role == Role::message && !use_begun[static_cast<std::size_t>(v)])
@@ -47,7 +47,7 @@ std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
         use_begun[static_cast<std::size_t>(v)] = true;
       }
       for (ValueId v : node.outputs) {
-        uses[static_cast<std::size_t>(v)] = {program.phase, program.phase, program.chunk, step, step, true};
+        uses[static_cast<std::size_t>(v)] = {program.phase, program.phase, program.chunk, time.first, time.last, true};
       }
     }
   });
@@ -149,6 +149,12 @@ class StorageAssigner {
 };
 
 }  // namespace
+
+StepTime step_time(const std::vector<Step>& steps, std::size_t step) {
+  const auto at = static_cast<std::int32_t>(step);
+  const bool with_next = step + 1 < steps.size() && steps[step + 1].fused;
+  return {steps[step].fused ? at - 1 : at, with_next ? at + 1 : at};
+}
 
 StorageMap assign_storage(const Graph& graph, const Plan& programs, const PlanOptions& options) {
   return StorageAssigner(graph, programs, options).run();

@@ -28,6 +28,12 @@ struct StorageMap {
   std::vector<std::int32_t> of_value;  // index into storages, -1 for dead values
 };
 
+// When a step runs, in steps: its own number, or those of the pair it is fused into.
+struct StepTime {
+  std::int32_t first = 0, last = 0;
+};
+StepTime step_time(const std::vector<Step>& steps, std::size_t step);
+
 // `programs` holds the steps of every program and nothing else yet.
 StorageMap assign_storage(const Graph& graph, const Plan& programs, const PlanOptions& options);
 

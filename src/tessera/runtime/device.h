@@ -2,11 +2,13 @@
 // and backend/null; used by the Executor, which knows no op by name.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "tessera/base/tensor_view.h"
 #include "tessera/graph/graph.h"
@@ -30,6 +32,20 @@ class DeviceMemory {
   virtual std::byte* data() = 0;
 };
 
+// Work that a device has noted as one piece.
+class CapturedProgram {
+ public:
+  virtual ~CapturedProgram() = default;
+  virtual void run() = 0;
+};
+
+// Numbers first, first + 1, ... of a stream of normal numbers (base/philox.h), times `deviation`.
+struct NormalNumbers {
+  std::uint64_t seed = 0, stream = 0;
+  std::int64_t first = 0;
+  double deviation = 1;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -38,13 +54,33 @@ class Device {
   virtual std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) = 0;
   // Scratch that the kernel of `node` needs while it runs; planned into the arena.
   virtual std::int64_t workspace_bytes(const Graph& graph, const Node& node) const = 0;
+  // Work runs in the order in which it is given. A device may return before it is done; copies, too, wait
+  // their turn. Of a pair that `fuses`, the second reads what the first writes.
   virtual void run(Op op, const KernelCall& call) = 0;
-  // Copies between host memory and this device; complete on return.
+  virtual bool fuses(const Graph& graph, const Node& first, const Node& second) const;
+  virtual void run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second);
+  // From host memory, which may be reused on return; to host memory, complete on return, or after the next
+  // synchronize() if that can wait.
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
+  virtual void download_later(std::span<std::byte> to, const std::byte* from) { download(to, from); }
+  virtual void synchronize() {}  // until everything given is done
+  // Initial weights where they will lie, for devices whose memory the host cannot write; false: not here.
+  virtual bool fill_normal(const TensorView& /*to*/, const NormalNumbers& /*numbers*/) { return false; }
+  // A stopwatch: notes the moment at which the work given so far is done, and the seconds between two moments.
+  virtual void mark(std::size_t moment);
+  virtual double seconds_between(std::size_t from, std::size_t to);
+  // Between begin_capture() and end_capture() work is noted and not run; the program then runs all of it at
+  // once, as often as asked. A device that cannot says so by false, and is asked for every node every time.
+  virtual bool begin_capture() { return false; }
+  virtual std::unique_ptr<CapturedProgram> end_capture() { return nullptr; }
   virtual double peak_flops() = 0;  // measured once; 0 if unknown
+  virtual std::int64_t used_bytes() const { return 0; }  // of memory of its own, by everybody; 0: it has none
   // Whether the host reads and writes this device's memory as its own. Where not: upload and download.
   virtual bool host_can_read() const { return true; }
+
+ private:
+  std::vector<std::chrono::steady_clock::time_point> moments_;
 };
 
 }  // namespace tessera

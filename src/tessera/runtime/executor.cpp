@@ -1,7 +1,5 @@
 #include "tessera/runtime/executor.h"
 
-#include <chrono>
-
 namespace tessera {
 
 Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of,
@@ -13,12 +11,12 @@ Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weigh
       arena_(device.allocate(plan_.arena_bytes())),
       ranks_(ranks) {
   for (const Chunk& chunk : plan_.chunks) {
-    auto& programs = calls_.emplace_back();
+    auto& programs = programs_.emplace_back();
     for (std::size_t p = 0; p < programs.size(); ++p) {
       programs[p].resize(static_cast<std::size_t>(chunk.num_slots));
       for (int slot = 0; slot < chunk.num_slots; ++slot) {
         for (const Step& step : chunk.programs[p])
-          programs[p][static_cast<std::size_t>(slot)].push_back(bind(step, slot));
+          programs[p][static_cast<std::size_t>(slot)].calls.push_back(bind(step, slot));
       }
     }
   }
@@ -45,7 +43,7 @@ std::byte* Executor::address(const Location& location, int slot) const {
 
 Executor::BoundCall Executor::bind(const Step& step, int slot) const {
   const Node& node = graph_.node(step.node);
-  BoundCall call{.op = node.op, .attrs = &node.attrs};
+  BoundCall call{.op = node.op, .attrs = &node.attrs, .fused = step.fused};
   for (ValueId v : node.inputs) call.inputs.push_back(view(v, slot));
   for (ValueId v : node.outputs) call.outputs.push_back(view(v, slot));
   if (step.workspace_bytes > 0) {
@@ -55,16 +53,42 @@ Executor::BoundCall Executor::bind(const Step& step, int slot) const {
   return call;
 }
 
+KernelCall Executor::kernel_call(const BoundCall& call) const {
+  return {call.inputs, call.outputs, call.attrs, call.workspace, ranks_};
+}
+
 void Executor::run(Phase phase, int slot, OpTimes* times, int chunk) {
-  using Clock = std::chrono::steady_clock;
-  const auto& programs = calls_[static_cast<std::size_t>(chunk)];
-  for (const BoundCall& call : programs[static_cast<std::size_t>(phase)][static_cast<std::size_t>(slot)]) {
-    const auto start = times ? Clock::now() : Clock::time_point{};
-    device_.run(call.op, {call.inputs, call.outputs, call.attrs, call.workspace, ranks_});
-    if (times) {
-      times->seconds[static_cast<std::size_t>(call.op)] +=
-          std::chrono::duration<double>(Clock::now() - start).count();
+  auto& programs = programs_[static_cast<std::size_t>(chunk)];
+  BoundProgram& program = programs[static_cast<std::size_t>(phase)][static_cast<std::size_t>(slot)];
+  if (times) return run_calls(program, times);
+  if (program.captured) return program.captured->run();
+  // Ranks meet in the host, which a capture cannot note; and the first run is where kernels are chosen.
+  if (program.runs++ == 0 || ranks_ || !device_.begin_capture()) return run_calls(program);
+  run_calls(program);
+  program.captured = device_.end_capture();
+  program.captured->run();
+}
+
+void Executor::run_calls(const BoundProgram& program, OpTimes* times) {
+  const std::vector<BoundCall>& calls = program.calls;
+  std::vector<Op> timed;
+  if (times) device_.mark(0);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const BoundCall& call = calls[i];
+    if (i + 1 < calls.size() && calls[i + 1].fused) {
+      ++i;
+      device_.run_fused(call.op, kernel_call(call), calls[i].op, kernel_call(calls[i]));
+    } else {
+      device_.run(call.op, kernel_call(call));
     }
+    if (!times) continue;
+    timed.push_back(call.op);
+    device_.mark(timed.size());
+  }
+  if (!times) return;
+  device_.synchronize();
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    times->seconds[static_cast<std::size_t>(timed[i])] += device_.seconds_between(i, i + 1);
   }
 }
 
@@ -101,6 +125,12 @@ float Executor::read_scalar(std::string_view output_name, int slot) const {
   device_.download({to, static_cast<std::size_t>(from.num_bytes())},
                    static_cast<const std::byte*>(from.data));
   return from.dtype == DType::f64 ? static_cast<float>(wide) : narrow;
+}
+
+void Executor::read_scalar_later(std::string_view output_name, int slot, float& to) const {
+  const TensorView from = output(output_name, slot);
+  TS_ASSERT(from.num_elems() == 1 && from.dtype == DType::f32);
+  device_.download_later(std::as_writable_bytes(std::span(&to, 1)), static_cast<const std::byte*>(from.data));
 }
 
 }  // namespace tessera

@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-// Seconds spent per op, for breakdowns; filled when given to Executor::run.
+// Seconds spent per op, for breakdowns; filled when given to Executor::run. A fused pair counts as its first.
 struct OpTimes {
   std::array<double, kNumOps> seconds{};
 };
@@ -43,6 +43,8 @@ class Executor {
     device_.upload(static_cast<std::byte*>(to.data), std::as_bytes(from));
   }
   float read_scalar(std::string_view output_name, int slot = 0) const;  // of f32 or f64
+  // Without waiting: `to` is written when the device's synchronize() has returned.
+  void read_scalar_later(std::string_view output_name, int slot, float& to) const;
 
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
@@ -54,10 +56,19 @@ class Executor {
     std::vector<TensorView> inputs, outputs;
     const Attrs* attrs = nullptr;
     std::span<std::byte> workspace;
+    bool fused = false;  // with the call before it
+  };
+  // One program on one slot.
+  struct BoundProgram {
+    std::vector<BoundCall> calls;
+    int runs = 0;
+    std::unique_ptr<CapturedProgram> captured;
   };
 
   std::byte* address(const Location& location, int slot) const;
   BoundCall bind(const Step& step, int slot) const;
+  KernelCall kernel_call(const BoundCall& call) const;
+  void run_calls(const BoundProgram& program, OpTimes* times = nullptr);
 
   Graph graph_;
   Plan plan_;
@@ -65,8 +76,7 @@ class Executor {
   const Executor* weights_of_;
   std::unique_ptr<DeviceMemory> arena_;
   const RankGroups* ranks_;
-  // [chunk][phase][slot]: the calls of a program
-  std::vector<std::array<std::vector<std::vector<BoundCall>>, kNumPhases>> calls_;
+  std::vector<std::array<std::vector<BoundProgram>, kNumPhases>> programs_;  // [chunk][phase][slot]
 };
 
 }  // namespace tessera

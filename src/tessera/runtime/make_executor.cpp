@@ -2,7 +2,10 @@
 
 namespace tessera {
 
-Plan plan_on(const Device& device, const Graph& graph, const PlanOptions& options) {
+Plan plan_on(const Device& device, const Graph& graph, PlanOptions options) {
+  options.fuses = [&](const Graph& g, const Node& first, const Node& second) {
+    return device.fuses(g, first, second);
+  };
   return compile(
       graph, [&](const Graph& g, const Node& n) { return device.workspace_bytes(g, n); }, options);
 }

@@ -15,7 +15,7 @@ struct ExecutorOptions {
   const RankGroups* ranks = nullptr;
 };
 
-Plan plan_on(const Device& device, const Graph& graph, const PlanOptions& options);
+Plan plan_on(const Device& device, const Graph& graph, PlanOptions options);
 std::unique_ptr<Executor> make_executor(Device& device, Graph graph, const ExecutorOptions& options = {});
 
 }  // namespace tessera

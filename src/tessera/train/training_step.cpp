@@ -1,6 +1,7 @@
 #include "tessera/train/training_step.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tessera/pipeline/schedule_check.h"
 #include "tessera/runtime/make_executor.h"
@@ -25,6 +26,7 @@ TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& optio
   Schedule schedule =
       make_schedule(layout_.schedule, layout_.mesh.pp, layout_.chunks, layout_.num_micro_batches);
   check_schedule(schedule);
+  losses_.resize(static_cast<std::size_t>(schedule.num_micro_batches));
   executor_ = make_executor(
       device, std::move(mine.graph),
       {.num_slots = schedule.slots_needed[static_cast<std::size_t>(pp_rank)], .ranks = ranks_.get()});
@@ -60,9 +62,9 @@ double sum_of_losses(double loss, const RankGroups* ranks) {
   return sum;
 }
 
-double TrainingStep::accumulate_gradients(std::span<const std::int32_t> ids,
-                                          std::span<const std::int32_t> targets, std::int64_t step,
-                                          OpTimes* times) {
+void TrainingStep::start_micro_batches(std::span<const std::int32_t> ids,
+                                       std::span<const std::int32_t> targets, std::int64_t step,
+                                       OpTimes* times) {
   const auto expected =
       static_cast<std::size_t>(layout_.num_micro_batches * layout_.mesh.dp * shape_.batch * shape_.seq_len);
   TS_ASSERT(ids.size() == expected && targets.size() == expected);
@@ -73,28 +75,46 @@ double TrainingStep::accumulate_gradients(std::span<const std::int32_t> ids,
     executor_->write<float>(input, {&loss_scale, 1});
   }
   const MicroBatch batch{ids, targets, shape_, layout_.mesh.dp, ranks_ ? ranks_->at().dp : 0, seed_, step};
-  double loss = 0;
+  std::fill(losses_.begin(), losses_.end(), 0.0f);
   runner_->run(
       [&](const Instruction& i) { write_micro_batch(*executor_, batch, i); },
-      [&](const Instruction& i) { loss += static_cast<double>(executor_->read_scalar(kLossOutput, i.slot)); },
+      [&](const Instruction& i) {
+        executor_->read_scalar_later(kLossOutput, i.slot, losses_[static_cast<std::size_t>(i.micro_batch)]);
+      },
       times);
-  return sum_of_losses(loss, ranks_.get());
 }
 
-double TrainingStep::update(std::int64_t step, double learning_rate, OpTimes* times) {
+void TrainingStep::start_update(std::int64_t step, double learning_rate, OpTimes* times) {
   const auto rate = static_cast<float>(learning_rate);
   const auto number = static_cast<std::int32_t>(step + 1);  // bias correction counts from 1
   executor_->write<float>(kLearningRateInput, {&rate, 1});
   if (const ValueId input = executor_->graph().find_input(kStepInput); input != kNoValue)
     executor_->write<std::int32_t>(input, {&number, 1});
   executor_->run(Phase::update, 0, times);
+}
+
+double TrainingStep::finished_loss() const {
+  executor_->device().synchronize();
+  return sum_of_losses(std::accumulate(losses_.begin(), losses_.end(), 0.0), ranks_.get());
+}
+
+double TrainingStep::accumulate_gradients(std::span<const std::int32_t> ids,
+                                          std::span<const std::int32_t> targets, std::int64_t step,
+                                          OpTimes* times) {
+  start_micro_batches(ids, targets, step, times);
+  return finished_loss();
+}
+
+double TrainingStep::update(std::int64_t step, double learning_rate, OpTimes* times) {
+  start_update(step, learning_rate, times);
   return static_cast<double>(executor_->read_scalar(kGradNormOutput));
 }
 
 StepResult TrainingStep::run(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,
                              std::int64_t step, double learning_rate, OpTimes* times) {
-  const double loss = accumulate_gradients(ids, targets, step, times);
-  return {loss, update(step, learning_rate, times)};
+  start_micro_batches(ids, targets, step, times);
+  start_update(step, learning_rate, times);
+  return {finished_loss(), static_cast<double>(executor_->read_scalar(kGradNormOutput))};
 }
 
 }  // namespace tessera

@@ -46,12 +46,19 @@ class TrainingStep {
   const RankGroups* ranks() const { return ranks_.get(); }
 
  private:
+  // Work is given to the device; nobody waits for it.
+  void start_micro_batches(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,
+                           std::int64_t step, OpTimes* times);
+  void start_update(std::int64_t step, double learning_rate, OpTimes* times);
+  double finished_loss() const;
+
   BatchShape shape_;  // of one rank's micro-batch
   Layout layout_;
   std::uint64_t seed_;
   std::vector<Parameter> parameters_;
   std::vector<int> stage_of_layer_;
   std::vector<PlacedTensor> state_;
+  std::vector<float> losses_;  // of the micro-batches, where this rank has them
   std::unique_ptr<RankGroups> ranks_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<WeightStore> weights_;

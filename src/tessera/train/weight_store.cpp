@@ -122,21 +122,35 @@ void WeightStore::write_parameter(const std::string& name, std::span<const float
   if (const std::string master = master_or_self(name); master != name) write(master, values);
 }
 
-void WeightStore::fill_parameter(const std::string& name, ThreadPool& pool, const FillPiece& fill) const {
+void WeightStore::fill_parameter(const std::string& name, ThreadPool& pool, const FillPiece& fill,
+                                 const std::optional<NormalNumbers>& normals) const {
   constexpr std::int64_t kPiece = 4096;
+  Device& device = executor_.device();
+  const auto fill_on_host = [&](const TensorView& to, std::int64_t first) {
+    const std::int64_t count = to.num_elems();
+    pool.for_each_task((count + kPiece - 1) / kPiece, [&](std::int64_t task, int) {
+      std::array<float, kPiece> room;
+      const std::int64_t begin = task * kPiece, size = std::min(kPiece, count - begin);
+      const std::span<float> values = std::span(room).first(static_cast<std::size_t>(size));
+      fill(first + begin, values);
+      for (std::int64_t i = 0; i < size; ++i)
+        set_element(to, begin + i, values[static_cast<std::size_t>(i)]);
+    });
+  };
   const auto fill_one = [&](const std::string& tensor_name) {
     if (executor_.graph().find_input(tensor_name) == kNoValue) return;
     const TensorView view = executor_.input(tensor_name);
     for_each_run(at(tensor_name), [&](std::int64_t first, std::int64_t local, std::int64_t count, bool) {
-      pool.for_each_task((count + kPiece - 1) / kPiece, [&](std::int64_t task, int) {
-        std::array<float, kPiece> room;
-        const std::int64_t begin = task * kPiece, size = std::min(kPiece, count - begin);
-        const std::span<float> values = std::span(room).first(static_cast<std::size_t>(size));
-        fill(first + begin, values);
-        for (std::int64_t i = 0; i < size; ++i) {
-          set_element(view, local + begin + i, values[static_cast<std::size_t>(i)]);
-        }
-      });
+      auto* const data = static_cast<std::byte*>(view.data) + local * dtype_bytes(view.dtype);
+      const TensorView there{data, view.dtype, Shape{count}};
+      if (normals) {
+        NormalNumbers numbers = *normals;
+        numbers.first = first;
+        if (device.fill_normal(there, numbers)) return;
+      }
+      HostTensor host(device, there);
+      fill_on_host(host.view(), first);
+      host.write_back();
     });
   };
   fill_one(name);

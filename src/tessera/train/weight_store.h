@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,9 +34,10 @@ class WeightStore {
   std::vector<float> read_parameter(const std::string& name) const { return read(master_or_self(name)); }
   void write_parameter(const std::string& name, std::span<const float> values) const;
   // From a function of the whole tensor's elements, of which only this rank's are asked for, in small pieces:
-  // no rank ever holds a whole weight.
+  // no rank ever holds a whole weight. If they are `normals`, the device may make them itself.
   using FillPiece = std::function<void(std::int64_t first_element, std::span<float> values)>;
-  void fill_parameter(const std::string& name, ThreadPool& pool, const FillPiece& fill) const;
+  void fill_parameter(const std::string& name, ThreadPool& pool, const FillPiece& fill,
+                      const std::optional<NormalNumbers>& normals) const;
 
   const Executor& executor() const { return executor_; }
   const std::vector<PlacedTensor>& state() const { return state_; }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/philox.h"
 #include "tessera/base/thread_pool.h"
 
 namespace tessera {
@@ -43,9 +44,16 @@ bool is_ignorable(const std::string& name) {
 void initialize_weights(const WeightStore& store, std::span<const Parameter> parameters, std::uint64_t seed) {
   ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   for (const Parameter& parameter : parameters) {
-    store.fill_parameter(parameter.name, pool, [&](std::int64_t first, std::span<float> values) {
-      fill_initial_values(parameter, seed, first, values);
-    });
+    std::optional<NormalNumbers> normals;
+    if (parameter.init.kind == Init::Kind::normal) {
+      normals = {seed, name_hash(parameter.name), 0, parameter.init.value};
+    }
+    store.fill_parameter(
+        parameter.name, pool,
+        [&](std::int64_t first, std::span<float> values) {
+          fill_initial_values(parameter, seed, first, values);
+        },
+        normals);
   }
 }
 

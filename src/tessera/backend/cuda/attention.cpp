@@ -1,6 +1,8 @@
-// attention and attention_grad as kernels of the graph: which version runs.
+// attention and attention_grad as kernels of the graph: which version runs. bf16: cuDNN where it computes the
+// shape, else tensor cores if the heads suit them; everything else: the plain kernels.
 #include "tessera/backend/cuda/attention.h"
 
+#include "tessera/backend/cuda/cudnn_attention.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/ops/attention.h"
 
@@ -20,6 +22,11 @@ AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
           .scale = static_cast<float>(attrs.scale)};
 }
 
+bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype) {
+  return dtype == DType::bf16 && context.cudnn.workspace_bytes(shape) >= 0 &&
+         context.cudnn.grad_workspace_bytes(shape) >= 0;
+}
+
 bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
   return dtype == DType::bf16 && shape.head_dim % 8 == 0 && shape.head_dim <= kTensorCoreHeadDim;
 }
@@ -31,25 +38,39 @@ void attention(const KernelCall& call, Context& context) {
   const AttentionShape shape = shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>());
   const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
                                    call.outputs[1].as<float>().data()};
+  if (by_cudnn(context, shape, dtype)) {
+    return context.cudnn.run(shape, operands, call.workspace, context.stream);
+  }
   if (by_tensor_cores(shape, dtype)) return tensor_core_attention(context, shape, operands);
   plain_attention(context, shape, dtype, operands);
 }
 
-std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node) {
-  shape_of(graph.type(node.inputs[1]).shape, node.attrs.as<AttentionAttrs>());
+std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
+  const ValueType& qkv = graph.type(node.inputs[0]);
+  const AttentionShape shape = shape_of(qkv.shape, node.attrs.as<AttentionAttrs>());
+  return by_cudnn(context, shape, qkv.dtype) ? context.cudnn.workspace_bytes(shape) : 0;
+}
+
+std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
+  const ValueType& qkv = graph.type(node.inputs[1]);
+  const AttentionShape shape = shape_of(qkv.shape, node.attrs.as<AttentionAttrs>());
+  if (by_cudnn(context, shape, qkv.dtype)) return context.cudnn.grad_workspace_bytes(shape);
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
 
 void attention_grad(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[1].dtype;
   const AttentionShape shape = shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>());
-  TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());
   const AttentionGradOperands operands{.dout = call.inputs[0].data,
                                        .qkv = call.inputs[1].data,
                                        .out = call.inputs[2].data,
                                        .lse = call.inputs[3].as<float>().data(),
                                        .dqkv = call.outputs[0].data,
                                        .delta = reinterpret_cast<float*>(call.workspace.data())};
+  if (by_cudnn(context, shape, dtype)) {
+    return context.cudnn.run_grad(shape, operands, call.workspace, context.stream);
+  }
+  TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());
   attention_delta(context, shape, dtype, operands);
   if (by_tensor_cores(shape, dtype)) return tensor_core_attention_grad(context, shape, operands);
   plain_attention_grad(context, shape, dtype, operands);

@@ -1,8 +1,13 @@
 #include "tessera/backend/cuda/cuda_device.h"
 
 #include "tessera/backend/cuda/cuda_call.h"
+#include "tessera/backend/cuda/cudnn_attention.h"
+#include "tessera/backend/cuda/captured_graph.h"
 #include "tessera/backend/cuda/gemm.h"
+#include "tessera/backend/cuda/initial_values.h"
 #include "tessera/backend/cuda/kernel.h"
+#include "tessera/backend/cuda/peak_flops.h"
+#include "tessera/backend/cuda/stopwatch.h"
 #include "tessera/backend/cuda/transfers.h"
 
 namespace tessera {
@@ -58,7 +63,7 @@ class CudaDevice final : public Device {
       : ordinal_(made_current(ordinal)),
         host_(std::move(host)),
         transfers_(stream_.get()),
-        context_{stream_.get(), gemms_, transfers_, *host_} {}
+        context_{stream_.get(), gemms_, cudnn_, transfers_, *host_} {}
   ~CudaDevice() override { cudaSetDevice(ordinal_); }
 
   std::string_view name() const override { return "cuda"; }
@@ -69,7 +74,7 @@ class CudaDevice final : public Device {
   }
   std::int64_t workspace_bytes(const Graph& graph, const Node& node) const override {
     made_current(ordinal_);
-    return cuda::workspace_bytes(graph, node, *host_);
+    return cuda::workspace_bytes(graph, node, context_);
   }
   void run(Op op, const KernelCall& call) override {
     made_current(ordinal_);
@@ -85,7 +90,39 @@ class CudaDevice final : public Device {
     made_current(ordinal_);
     transfers_.download(to, from);
   }
-  double peak_flops() override { return 0; }
+  void download_later(std::span<std::byte> to, const std::byte* from) override {
+    made_current(ordinal_);
+    transfers_.download_later(to, from);
+  }
+  void synchronize() override {
+    made_current(ordinal_);
+    transfers_.finish();
+  }
+  bool fill_normal(const TensorView& to, const NormalNumbers& numbers) override {
+    made_current(ordinal_);
+    cuda::fill_normal(context_, to, numbers);
+    return true;
+  }
+  void mark(std::size_t moment) override { stopwatch_.mark(moment, stream_.get()); }
+  double seconds_between(std::size_t from, std::size_t to) override {
+    return stopwatch_.seconds_between(from, to);
+  }
+  bool begin_capture() override {
+    made_current(ordinal_);
+    cuda::begin_capture(stream_.get());
+    return true;
+  }
+  std::unique_ptr<CapturedProgram> end_capture() override { return cuda::end_capture(stream_.get()); }
+  std::int64_t used_bytes() const override {
+    made_current(ordinal_);
+    std::size_t available = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&available, &total), "ask for free memory");
+    return static_cast<std::int64_t>(total - available);
+  }
+  double peak_flops() override {
+    made_current(ordinal_);
+    return cuda::measured_peak_flops(context_);
+  }
 
  private:
   static int made_current(int ordinal) {
@@ -97,8 +134,10 @@ class CudaDevice final : public Device {
   std::unique_ptr<Device> host_;
   Stream stream_;
   cuda::GemmPlans gemms_;
+  cuda::CudnnAttention cudnn_;
   cuda::Transfers transfers_;
-  cuda::Context context_;
+  cuda::Stopwatch stopwatch_;
+  mutable cuda::Context context_;  // asking for scratch remembers how a shape will be computed
 };
 
 // The kernels are machine code for Hopper: another card would fail at its first kernel, so say it here.

@@ -13,12 +13,14 @@
 
 namespace tessera::cuda {
 
+class CudnnAttention;
 class GemmPlans;
 class Transfers;
 
 struct Context {
   cudaStream_t stream = nullptr;
   GemmPlans& gemms;
+  CudnnAttention& cudnn;
   Transfers& transfers;
   Device& host;  // runs the collectives
 };
@@ -28,6 +30,6 @@ struct Context {
 #undef TESSERA_OP
 
 // Scratch a node needs; refuses what no kernel here computes (f64), naming the node.
-std::int64_t workspace_bytes(const Graph& graph, const Node& node, const Device& host);
+std::int64_t workspace_bytes(const Graph& graph, const Node& node, Context& context);
 
 }  // namespace tessera::cuda

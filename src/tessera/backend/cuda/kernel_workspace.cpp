@@ -8,7 +8,8 @@ namespace {
 
 void check_types(const Graph& graph, const Node& node) {
   const auto check = [&](ValueId v) {
-    TS_CHECK(graph.type(v).dtype != DType::f64, "[{}] {}: {} is not computed on cuda, expected f32 or bf16",
+    // The squared norm alone is f64: a scalar.
+    TS_CHECK(graph.type(v).dtype != DType::f64 || graph.type(v).shape.rank() == 0, "[{}] {}: {} is not computed on cuda, expected f32 or bf16",
              op_name(node.op), node.name, graph.type(v).text());
   };
   for (ValueId v : node.inputs) check(v);
@@ -17,7 +18,7 @@ void check_types(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-std::int64_t workspace_bytes(const Graph& graph, const Node& node, const Device& host) {
+std::int64_t workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   check_types(graph, node);
   switch (node.op) {
     case Op::linear:
@@ -30,8 +31,10 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, const Device&
     case Op::linear_cross_entropy:
     case Op::linear_cross_entropy_grad:
       return linear_cross_entropy_workspace_bytes(graph, node);
+    case Op::attention:
+      return attention_workspace_bytes(graph, node, context);
     case Op::attention_grad:
-      return attention_grad_workspace_bytes(graph, node);
+      return attention_grad_workspace_bytes(graph, node, context);
     case Op::rms_norm_grad:
       return rms_norm_grad_workspace_bytes(graph, node);
     case Op::layer_norm_grad:
@@ -40,8 +43,6 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, const Device&
       return embedding_grad_workspace_bytes(graph, node);
     case Op::sum_squares:
       return sum_squares_workspace_bytes();
-    case Op::sum_scalars:
-      return sum_scalars_workspace_bytes();
     case Op::sum_to: {
       const std::int64_t columns = graph.type(node.outputs[0]).shape.num_elems();
       return column_sums_workspace_bytes({graph.type(node.inputs[1]).shape.num_elems() / columns, columns});
@@ -52,7 +53,7 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, const Device&
     case Op::reduce_copies:
     case Op::reduce_scatter_flat:
     case Op::all_gather_flat:
-      return host.workspace_bytes(graph, node);
+      return context.host.workspace_bytes(graph, node);
     default:
       return 0;
   }

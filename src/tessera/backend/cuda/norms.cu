@@ -42,16 +42,15 @@ struct Scalars {
   const float* at[kScalars];
   unsigned count;
 };
-__global__ void add_scalars(Scalars scalars, bool first, double* total, float* result) {
-  double sum = first ? 0.0 : *total;
+__global__ void add_scalars(Scalars scalars, bool first, double* result) {
+  double sum = first ? 0.0 : *result;
   for (unsigned i = 0; i < scalars.count; ++i) sum += *scalars.at[i];
-  *total = sum;
-  *result = static_cast<float>(sum);
+  *result = sum;
 }
 
 // As torch.nn.utils.clip_grad_norm_, whose 1e-6 keeps a norm of zero harmless.
-__global__ void clip(const float* sum_of_squares, double max_norm, float* norm_to, float* factor_to) {
-  const double norm = sqrt(static_cast<double>(*sum_of_squares));
+__global__ void clip(const double* sum_of_squares, double max_norm, float* norm_to, float* factor_to) {
+  const double norm = sqrt(*sum_of_squares);
   *norm_to = static_cast<float>(norm);
   *factor_to = static_cast<float>(max_norm > 0 ? fmin(1.0, max_norm / (norm + 1e-6)) : 1.0);
 }
@@ -65,10 +64,6 @@ __global__ void stack(Scalars scalars, float* to) {
 
 std::int64_t sum_squares_workspace_bytes() {
   return (kSquareParts + 1) * static_cast<std::int64_t>(sizeof(double));
-}
-
-std::int64_t sum_scalars_workspace_bytes() {
-  return static_cast<std::int64_t>(sizeof(double));
 }
 
 namespace {
@@ -122,9 +117,8 @@ void sum_squares(const KernelCall& call, Context& context) {
 }
 
 void sum_scalars(const KernelCall& call, Context& context) {
-  auto* const total = workspace_at<double>(call, 0, 1);
   for_scalars(call, [&](std::size_t at, const Scalars& scalars) {
-    add_scalars<<<1, 1, 0, context.stream>>>(scalars, at == 0, total, data<float>(call.outputs[0]));
+    add_scalars<<<1, 1, 0, context.stream>>>(scalars, at == 0, data<double>(call.outputs[0]));
   });
 }
 
@@ -135,7 +129,7 @@ void stack_scalars(const KernelCall& call, Context& context) {
 }
 
 void clip_factor(const KernelCall& call, Context& context) {
-  clip<<<1, 1, 0, context.stream>>>(data<float>(call.inputs[0]), call.attrs->as<ClipFactorAttrs>().max_norm,
+  clip<<<1, 1, 0, context.stream>>>(data<double>(call.inputs[0]), call.attrs->as<ClipFactorAttrs>().max_norm,
                                     data<float>(call.outputs[0]), data<float>(call.outputs[1]));
 }
 

@@ -8,15 +8,21 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
+constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
+constexpr std::size_t kLateBytes = 4096;
 
 }  // namespace
 
 Transfers::Transfers(cudaStream_t stream) : stream_(stream) {
-  for (Buffer& buffer : buffers_) {
+  const auto pinned = [](std::size_t num_bytes) {
     void* data = nullptr;
-    check_cuda(cudaMallocHost(&data, kBufferBytes), "allocate pinned memory");
-    buffer.data = static_cast<std::byte*>(data);
+    check_cuda(cudaMallocHost(&data, num_bytes), "allocate pinned memory");
+    return static_cast<std::byte*>(data);
+  };
+  late_words_ = pinned(kLateBytes);
+  late_.reserve(kLateBytes / sizeof(double));
+  for (Buffer& buffer : buffers_) {
+    buffer.data = pinned(kBufferBytes);
     check_cuda(cudaEventCreateWithFlags(&buffer.done, cudaEventDisableTiming), "create an event");
   }
 }
@@ -26,20 +32,25 @@ Transfers::~Transfers() {
     cudaEventDestroy(buffer.done);
     cudaFreeHost(buffer.data);
   }
+  cudaFreeHost(late_words_);
+}
+
+const Transfers::Buffer& Transfers::next_buffer() {
+  const Buffer& buffer = buffers_[turn_];
+  turn_ = (turn_ + 1) % buffers_.size();
+  check_cuda(cudaEventSynchronize(buffer.done), "wait for a copy");
+  return buffer;
 }
 
 void Transfers::upload(std::byte* to, std::span<const std::byte> from) {
-  std::size_t turn = 0;
-  for (std::size_t at = 0; at < from.size(); at += kBufferBytes, turn ^= 1) {
+  for (std::size_t at = 0; at < from.size(); at += kBufferBytes) {
     const std::size_t count = std::min(kBufferBytes, from.size() - at);
-    const Buffer& buffer = buffers_[turn];
-    check_cuda(cudaEventSynchronize(buffer.done), "wait for a copy");
+    const Buffer& buffer = next_buffer();
     std::memcpy(buffer.data, from.data() + at, count);
     check_cuda(cudaMemcpyAsync(to + at, buffer.data, count, cudaMemcpyHostToDevice, stream_),
                "copy to the GPU");
     check_cuda(cudaEventRecord(buffer.done, stream_), "record a copy");
   }
-  check_cuda(cudaStreamSynchronize(stream_), "copy to the GPU");
 }
 
 void Transfers::download(std::span<std::byte> to, const std::byte* from) {
@@ -48,20 +59,36 @@ void Transfers::download(std::span<std::byte> to, const std::byte* from) {
   const auto count_of = [&](std::size_t copy) {
     return std::min(kBufferBytes, to.size() - copy * kBufferBytes);
   };
+  const Buffer* before = nullptr;
   for (std::size_t copy = 0; copy <= num_copies; ++copy) {
+    const Buffer* now = nullptr;
     if (copy < num_copies) {
-      const Buffer& buffer = buffers_[copy % 2];
-      check_cuda(cudaMemcpyAsync(buffer.data, from + copy * kBufferBytes, count_of(copy),
+      now = &next_buffer();
+      check_cuda(cudaMemcpyAsync(now->data, from + copy * kBufferBytes, count_of(copy),
                                  cudaMemcpyDeviceToHost, stream_),
                  "copy from the GPU");
-      check_cuda(cudaEventRecord(buffer.done, stream_), "record a copy");
+      check_cuda(cudaEventRecord(now->done, stream_), "record a copy");
     }
-    if (copy > 0) {
-      const Buffer& buffer = buffers_[(copy - 1) % 2];
-      check_cuda(cudaEventSynchronize(buffer.done), "copy from the GPU");
-      std::memcpy(to.data() + (copy - 1) * kBufferBytes, buffer.data, count_of(copy - 1));
+    if (before != nullptr) {
+      check_cuda(cudaEventSynchronize(before->done), "copy from the GPU");
+      std::memcpy(to.data() + (copy - 1) * kBufferBytes, before->data, count_of(copy - 1));
     }
+    before = now;
   }
+}
+
+void Transfers::download_later(std::span<std::byte> to, const std::byte* from) {
+  const std::size_t at = late_.size() * sizeof(double);
+  if (to.size() > sizeof(double) || at + sizeof(double) > kLateBytes) return download(to, from);
+  late_.push_back({to, at});
+  check_cuda(cudaMemcpyAsync(late_words_ + at, from, to.size(), cudaMemcpyDeviceToHost, stream_),
+             "copy from the GPU");
+}
+
+void Transfers::finish() {
+  check_cuda(cudaStreamSynchronize(stream_), "wait for the GPU");
+  for (const LateDownload& late : late_) std::memcpy(late.to.data(), late_words_ + late.at, late.to.size());
+  late_.clear();
 }
 
 std::byte* Transfers::scratch(std::size_t num_bytes) {

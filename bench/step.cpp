@@ -1,5 +1,6 @@
-// bench_cpu_step CONFIG [steps]: time and memory of whole training steps on random tokens, as one JSON
-// line on stdout and a table of the time by op on stderr. bench/cpu_step runs it beside PyTorch.
+// bench_step CONFIG [steps] [key=value ...]: time and memory of whole training steps on random tokens, as one
+// JSON line on stdout and a table of the time by op on stderr. bench/cpu_step and bench/gpu_step run it beside
+// PyTorch.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -17,7 +18,7 @@
 namespace tessera {
 namespace {
 
-constexpr int kWarmupSteps = 2;
+constexpr int kWarmupSteps = 3, kBreakdownSteps = 2;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -46,12 +47,14 @@ void print_breakdown(const OpTimes& times, int steps) {
 }
 
 int run(int argc, char** argv) {
-  TS_CHECK(argc >= 2, "usage: bench_cpu_step CONFIG [steps] [key=value ...]");
+  TS_CHECK(argc >= 2, "usage: bench_step CONFIG [steps] [key=value ...]");
+  const double begun = seconds_now();
   const int steps = argc > 2 ? std::atoi(argv[2]) : 10;
   const std::vector<std::string> overrides(argv + std::min(argc, 3), argv + argc);
   const RunConfig config = load_run_config(argv[1], overrides);
   const std::unique_ptr<Model> model = make_model(config, 0);
   const std::unique_ptr<Device> device = make_device(config);
+  const std::int64_t before = device->used_bytes();
   TrainingStep step(*model, training_graph_options(config), layout_of(config), 0, *device);
   initialize_weights(step.weights(), step.parameters(), 1);
   const auto tokens = static_cast<std::size_t>(config.train.global_batch * config.train.seq_len);
@@ -59,31 +62,33 @@ int run(int argc, char** argv) {
 
   std::vector<double> seconds;
   OpTimes times;
-  double first_loss = 0, last_loss = 0;
-  double peak = device->peak_flops();
-  for (int s = 0; s < kWarmupSteps + steps; ++s) {
+  double first_loss = 0, last_loss = 0, first_step = 0;
+  const int end = kWarmupSteps + steps;
+  for (int s = 0; s < end + kBreakdownSteps; ++s) {
     const double start = seconds_now();
-    last_loss = step.run(ids, targets, s, config.optimizer.lr, s >= kWarmupSteps ? &times : nullptr).loss;
-    if (s == 0) first_loss = last_loss;
-    if (s >= kWarmupSteps) seconds.push_back(seconds_now() - start);
+    last_loss = step.run(ids, targets, s, config.optimizer.lr, s >= end ? &times : nullptr).loss;
+    if (s == 0) first_loss = last_loss, first_step = seconds_now() - begun;
+    if (s >= kWarmupSteps && s < end) seconds.push_back(seconds_now() - start);
   }
-  const std::unique_ptr<Device> again = make_device(config);  // the clock may have changed under load
-  peak = std::max(peak, again->peak_flops());
-  print_breakdown(times, steps);
+  print_breakdown(times, kBreakdownSteps);
+  // Twice: the clock may have changed under load.
+  const double peak = std::max(device->peak_flops(), make_device(config)->peak_flops());
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
   const MemoryReport memory = report_memory(step.executor().graph(), step.executor().plan());
   const std::int64_t micro_batches = config.train.global_batch / config.train.micro_batch;
   const double flops = static_cast<double>(
       micro_batches * training_flops(*model, {config.train.micro_batch, config.train.seq_len}));
+  const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   std::printf(
-      "{\"program\": \"tessera\", \"threads\": %lld, \"parameters\": %lld, \"tokens_per_step\": %zu, \"step_s\": %.4f, "
-      "\"min_s\": %.4f, \"tokens_per_s\": %.1f, \"gflops\": %.1f, \"fma_peak_gflops\": %.1f, \"peak_share\": %.3f, "
-      "\"planned_mb\": %.1f, \"peak_rss_mb\": %.1f, \"loss0\": %.4f, \"lossN\": %.4f}\n",
-      static_cast<long long>(config.threads), static_cast<long long>(memory.num_parameters), tokens, median,
-      seconds.front(), static_cast<double>(tokens) / median, flops / median / 1e9, peak / 1e9, flops / median / peak,
-      static_cast<double>(memory.total) / 1e6, static_cast<double>(process_memory().peak_resident_bytes) / 1e6,
-      first_loss, last_loss);
+      "{\"program\": \"tessera\", \"device\": \"%s\", \"threads\": %lld, \"parameters\": %lld, "
+      "\"tokens_per_step\": %zu, \"step_s\": %.5f, \"min_s\": %.5f, \"tokens_per_s\": %.1f, \"gflops\": %.1f, "
+      "\"peak_gflops\": %.1f, \"peak_share\": %.3f, \"planned_mb\": %.1f, \"device_mb\": %.1f, "
+      "\"device_mb_before\": %.1f, \"peak_rss_mb\": %.1f, \"first_step_s\": %.2f, \"loss0\": %.4f, \"lossN\": %.4f}\n",
+      std::string(device->name()).c_str(), static_cast<long long>(config.threads),
+      static_cast<long long>(memory.num_parameters), tokens, median, seconds.front(),
+      static_cast<double>(tokens) / median, flops / median / 1e9, peak / 1e9, flops / median / peak, mb(memory.total),
+      mb(device->used_bytes()), mb(before), mb(process_memory().peak_resident_bytes), first_step, first_loss, last_loss);
   return 0;
 }
 
@@ -94,7 +99,7 @@ int main(int argc, char** argv) {
   try {
     return tessera::run(argc, argv);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_cpu_step: %s\n", e.what());
+    std::fprintf(stderr, "bench_step: %s\n", e.what());
     return 1;
   }
 }

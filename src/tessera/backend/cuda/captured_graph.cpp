@@ -1,0 +1,37 @@
+#include "tessera/backend/cuda/captured_graph.h"
+
+#include "tessera/backend/cuda/cuda_call.h"
+
+namespace tessera::cuda {
+namespace {
+
+class CapturedGraph final : public CapturedProgram {
+ public:
+  CapturedGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    check_cuda(cudaGraphInstantiate(&runnable_, graph, 0), "make a graph runnable");
+    check_cuda(cudaGraphDestroy(graph), "forget a graph");
+  }
+  ~CapturedGraph() override { cudaGraphExecDestroy(runnable_); }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  void run() override { check_cuda(cudaGraphLaunch(runnable_, stream_), "run a graph"); }
+
+ private:
+  cudaGraphExec_t runnable_ = nullptr;
+  cudaStream_t stream_;
+};
+
+}  // namespace
+
+// Thread-local: other ranks' threads may go on using the GPU meanwhile.
+void begin_capture(cudaStream_t stream) {
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin to note work");
+}
+
+std::unique_ptr<CapturedProgram> end_capture(cudaStream_t stream) {
+  cudaGraph_t graph = nullptr;
+  check_cuda(cudaStreamEndCapture(stream, &graph), "note work");
+  return std::make_unique<CapturedGraph>(graph, stream);
+}
+
+}  // namespace tessera::cuda

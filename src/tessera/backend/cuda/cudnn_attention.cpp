@@ -1,0 +1,235 @@
+// q, k and v are cut out of one row of packed heads by strides; cuDNN never sees that they lie together.
+#include "tessera/backend/cuda/cudnn_attention.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "tessera/base/error.h"
+
+#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
+#include <cudnn_frontend.h>
+
+namespace cudnn_frontend {
+void* cudnn_dlhandle = nullptr;  // the frontend calls cuDNN through it
+}
+
+namespace tessera::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+// What the gradient may store of T x T matrices at a time, unless one group of heads needs more.
+constexpr std::int64_t kScoreGradBytes = std::int64_t{2} << 30;
+
+enum TensorId : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV };
+
+void* open_cudnn() {
+  const std::string name = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
+  if (void* const found = ::dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL)) return found;
+  return ::dlopen((std::string(TESSERA_CUDA_LIBRARY_DIR) + "/" + name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
+void check_cudnn(fe::error_t status, const char* what) {
+  TS_CHECK(status.is_good(), "cudnn: {}: {}", what, status.get_message());
+}
+
+// One of cuDNN's plans; null graph: it does not compute the shape.
+struct BuiltGraph {
+  std::shared_ptr<fe::graph::Graph> graph;
+  std::int64_t workspace_bytes = -1;
+};
+
+// The shape of what one call computes: `heads` of the shape's heads, with the whole shape's strides.
+struct Part {
+  AttentionShape shape;
+  int heads = 0, kv_heads = 0;
+
+  auto key() const {
+    return std::tuple(shape.batch, shape.seq, shape.heads, shape.kv_heads, shape.head_dim, shape.causal,
+                      shape.scale, heads);
+  }
+  bool operator<(const Part& other) const { return key() < other.key(); }
+};
+
+class GraphWriter {
+ public:
+  explicit GraphWriter(const Part& part) : part_(part), graph_(std::make_shared<fe::graph::Graph>()) {
+    graph_->set_io_data_type(fe::DataType_t::BFLOAT16)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+  }
+
+  void forward() {
+    const Tensor q = input(kQ, "q", query(width())), k = input(kK, "k", key(width())),
+                 v = input(kV, "v", key(width()));
+    auto options = fe::graph::SDPA_attributes()
+                       .set_name("attention")
+                       .set_generate_stats(true)
+                       .set_attn_scale(part_.shape.scale);
+    if (part_.shape.causal) options.set_causal_mask(true);
+    const auto [out, lse] = graph_->sdpa(q, k, v, options);
+    output(out, kOut, query(part_.shape.out_width()));
+    output(lse, kLse, rows()).set_data_type(fe::DataType_t::FLOAT);
+  }
+
+  void backward() {
+    const Tensor q = input(kQ, "q", query(width())), k = input(kK, "k", key(width())),
+                 v = input(kV, "v", key(width()));
+    const Tensor out = input(kOut, "out", query(part_.shape.out_width())),
+                 dout = input(kDOut, "dout", query(part_.shape.out_width())), lse = input(kLse, "lse", rows());
+    lse->set_data_type(fe::DataType_t::FLOAT);
+    auto options = fe::graph::SDPA_backward_attributes()
+                       .set_name("attention_grad")
+                       .set_attn_scale(part_.shape.scale)
+                       .set_deterministic_algorithm(true);
+    if (part_.shape.causal) options.set_causal_mask(true);
+    const auto [dq, dk, dv] = graph_->sdpa_backward(q, k, v, out, dout, lse, options);
+    output(dq, kDQ, query(width()));
+    output(dk, kDK, key(width()));
+    output(dv, kDV, key(width()));
+  }
+
+  // Refused shapes leave no graph; anything else that fails is an error.
+  BuiltGraph build(cudnnHandle_t handle) {
+    if (graph_->validate().is_bad() || graph_->build_operation_graph(handle).is_bad() ||
+        graph_->create_execution_plans({fe::HeurMode_t::A}).is_bad() || graph_->check_support().is_bad()) {
+      return {};
+    }
+    check_cudnn(graph_->build_plans(), "build a plan for attention");
+    std::int64_t bytes = 0;
+    check_cudnn(graph_->get_workspace_size(bytes), "ask for scratch");
+    return {graph_, bytes};
+  }
+
+ private:
+  struct Layout {
+    std::vector<std::int64_t> dims, strides;
+  };
+  std::int64_t width() const { return part_.shape.qkv_width(); }
+  Layout heads_of(std::int64_t heads, std::int64_t row) const {
+    const AttentionShape& s = part_.shape;
+    return {{s.batch, heads, s.seq, s.head_dim}, {s.seq * row, s.head_dim, row, 1}};
+  }
+  Layout query(std::int64_t row) const { return heads_of(part_.heads, row); }
+  Layout key(std::int64_t row) const { return heads_of(part_.kv_heads, row); }
+  Layout rows() const {
+    const AttentionShape& s = part_.shape;
+    return {{s.batch, part_.heads, s.seq, 1}, {std::int64_t{s.heads} * s.seq, s.seq, 1, 1}};
+  }
+  Tensor input(TensorId id, const char* name, const Layout& layout) {
+    return graph_->tensor(fe::graph::Tensor_attributes()
+                              .set_name(name)
+                              .set_uid(id)
+                              .set_dim(layout.dims)
+                              .set_stride(layout.strides));
+  }
+  static fe::graph::Tensor_attributes& output(const Tensor& tensor, TensorId id, const Layout& layout) {
+    return tensor->set_output(true).set_uid(id).set_dim(layout.dims).set_stride(layout.strides);
+  }
+
+  Part part_;
+  std::shared_ptr<fe::graph::Graph> graph_;
+};
+
+// All heads if their T x T matrices fit, else as many of the groups that share keys.
+Part grad_part(const AttentionShape& shape) {
+  const std::int64_t group_bytes = std::int64_t{2} * shape.batch * shape.group() * shape.seq * shape.seq;
+  int groups = static_cast<int>(std::clamp<std::int64_t>(kScoreGradBytes / group_bytes, 1, shape.kv_heads));
+  while (shape.kv_heads % groups != 0) --groups;
+  return {shape, groups * shape.group(), groups};
+}
+
+std::byte* advanced(const void* data, std::int64_t elems, std::int64_t elem_bytes) {
+  return static_cast<std::byte*>(const_cast<void*>(data)) + elems * elem_bytes;
+}
+
+}  // namespace
+
+struct CudnnAttention::Library {
+  cudnnHandle_t handle = nullptr;
+  std::map<Part, BuiltGraph> forward, backward;
+
+  const BuiltGraph& forward_of(const Part& part) {
+    return find(forward, part, [](GraphWriter& writer) { writer.forward(); });
+  }
+  const BuiltGraph& backward_of(const Part& part) {
+    return find(backward, part, [](GraphWriter& writer) { writer.backward(); });
+  }
+  void execute(const BuiltGraph& built, std::unordered_map<std::int64_t, void*> tensors,
+               std::span<std::byte> workspace, cudaStream_t stream) const {
+    TS_ASSERT(built.graph != nullptr && static_cast<std::int64_t>(workspace.size()) >= built.workspace_bytes);
+    TS_CHECK(fe::detail::set_stream(handle, stream) == CUDNN_STATUS_SUCCESS, "cudnn: refused a stream");
+    check_cudnn(built.graph->execute(handle, tensors, workspace.data()), "run attention");
+  }
+
+ private:
+  template <class Write>
+  const BuiltGraph& find(std::map<Part, BuiltGraph>& built, const Part& part, Write&& write) const {
+    const auto found = built.find(part);
+    if (found != built.end()) return found->second;
+    GraphWriter writer(part);
+    write(writer);
+    return built.emplace(part, writer.build(handle)).first->second;
+  }
+};
+
+CudnnAttention::CudnnAttention() {
+  static void* const opened = fe::cudnn_dlhandle = open_cudnn();
+  if (opened == nullptr) return;
+  auto library = std::make_unique<Library>();
+  if (fe::detail::create_handle(&library->handle) == CUDNN_STATUS_SUCCESS) library_ = std::move(library);
+}
+
+CudnnAttention::~CudnnAttention() {
+  if (library_) fe::detail::destroy_handle(library_->handle);
+}
+
+std::int64_t CudnnAttention::workspace_bytes(const AttentionShape& shape) {
+  return library_ ? library_->forward_of({shape, shape.heads, shape.kv_heads}).workspace_bytes : -1;
+}
+
+std::int64_t CudnnAttention::grad_workspace_bytes(const AttentionShape& shape) {
+  return library_ ? library_->backward_of(grad_part(shape)).workspace_bytes : -1;
+}
+
+void CudnnAttention::run(const AttentionShape& shape, const AttentionOperands& operands,
+                         std::span<std::byte> workspace, cudaStream_t stream) {
+  const std::int64_t k = shape.out_width(), v = k + std::int64_t{shape.kv_heads} * shape.head_dim;
+  library_->execute(library_->forward_of({shape, shape.heads, shape.kv_heads}),
+                    {{kQ, advanced(operands.qkv, 0, 2)},
+                     {kK, advanced(operands.qkv, k, 2)},
+                     {kV, advanced(operands.qkv, v, 2)},
+                     {kOut, operands.out},
+                     {kLse, operands.lse}},
+                    workspace, stream);
+}
+
+void CudnnAttention::run_grad(const AttentionShape& shape, const AttentionGradOperands& operands,
+                              std::span<std::byte> workspace, cudaStream_t stream) {
+  const Part part = grad_part(shape);
+  const BuiltGraph& built = library_->backward_of(part);
+  const std::int64_t k = shape.out_width(), v = k + std::int64_t{shape.kv_heads} * shape.head_dim;
+  for (int group = 0; group < shape.kv_heads; group += part.kv_heads) {
+    const std::int64_t head = std::int64_t{group} * shape.group();
+    const std::int64_t query = head * shape.head_dim, key = std::int64_t{group} * shape.head_dim;
+    library_->execute(built,
+                      {{kQ, advanced(operands.qkv, query, 2)},
+                       {kK, advanced(operands.qkv, k + key, 2)},
+                       {kV, advanced(operands.qkv, v + key, 2)},
+                       {kOut, advanced(operands.out, query, 2)},
+                       {kDOut, advanced(operands.dout, query, 2)},
+                       {kLse, advanced(operands.lse, head * shape.seq, 4)},
+                       {kDQ, advanced(operands.dqkv, query, 2)},
+                       {kDK, advanced(operands.dqkv, k + key, 2)},
+                       {kDV, advanced(operands.dqkv, v + key, 2)}},
+                      workspace, stream);
+  }
+}
+
+}  // namespace tessera::cuda

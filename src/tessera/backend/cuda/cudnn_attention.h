@@ -1,0 +1,40 @@
+// CudnnAttention: attention and its gradient by cuDNN's fused kernels, for bf16. Several times as fast as
+// tensor_core_attention.cu, which serves where cuDNN is not installed or refuses a shape.
+//
+// cuDNN is opened at run time, so a program built with it also runs without it. Its plan for a shape is built
+// when the device is asked for the node's scratch, before anything runs. The gradient is the deterministic one;
+// cuDNN then stores the scores' gradients of the heads it works on, a T x T matrix each, so heads are taken a
+// few at a time and memory stays linear in T but for one group of heads. Owned by the device; attention.cpp
+// decides who runs.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "tessera/backend/cuda/attention.h"
+
+namespace tessera::cuda {
+
+class CudnnAttention {
+ public:
+  CudnnAttention();
+  ~CudnnAttention();
+  CudnnAttention(const CudnnAttention&) = delete;
+  CudnnAttention& operator=(const CudnnAttention&) = delete;
+
+  // Scratch for bf16 operands of this shape; -1 if cuDNN is not here or does not compute it.
+  std::int64_t workspace_bytes(const AttentionShape& shape);
+  std::int64_t grad_workspace_bytes(const AttentionShape& shape);
+
+  // For shapes that have scratch.
+  void run(const AttentionShape& shape, const AttentionOperands& operands, std::span<std::byte> workspace,
+           cudaStream_t stream);
+  void run_grad(const AttentionShape& shape, const AttentionGradOperands& operands,
+                std::span<std::byte> workspace, cudaStream_t stream);
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;  // null: cuDNN is not here
+};
+
+}  // namespace tessera::cuda
