@@ -57,8 +57,8 @@ void add_loss(std::vector<OpCase>& cases, DType t, const LossShape& s) {
                                       integers({s.rows}, -1, s.words), uniform(DType::f32, {}, 0.5, 1)};
   std::vector<CaseInput> with_sums = inputs;
   with_sums.push_back(normal(DType::f32, {s.words, s.width}));
-  OpCase loss{Op::linear_cross_entropy, "", attrs, inputs, wide_sum_bound(t)};
-  // In bf16 the gradients of the logits are rounded before the products, on one device and not on the other.
+  OpCase loss{Op::linear_cross_entropy, "", attrs, inputs, loss_bound(t)};
+  // In bf16 logits and their gradients are rounded before the products, on one device and not on the other.
   OpCase grad{Op::linear_cross_entropy_grad, "", attrs, with_sums, t == DType::bf16 ? 2e-2 : sum_bound(t)};
   loss.large = grad.large = s.large;
   cases.push_back(std::move(loss));
@@ -83,7 +83,11 @@ void add_product_cases(std::vector<OpCase>& cases) {
                                {7, 16, 64, 7},
                                {96, 64, 1003, 64},
                                {512, 768, 50257, 192, true},
-                               {1024, 2048, 32000, 1024, true}}) {
+                               {1024, 2048, 32000, 1024, true},
+                               // Of GPT-2 and of Qwen2; then more chunks than one on every device.
+                               {8192, 768, 50304, 1024, true},
+                               {300, 64, 152064, 100, true},
+                               {2100, 16, 300001, 64, true}}) {
       add_loss(cases, t, s);
     }
   }

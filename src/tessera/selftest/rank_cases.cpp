@@ -50,7 +50,7 @@ void add_cut_vocabulary(std::vector<OpCase>& cases, DType t, std::int64_t words,
   // loss.
   std::vector<CaseInput> inputs{normal(t, {rows, width}), table, integers({rows}, -1, words),
                                 uniform(DType::f32, {}, 0.5, 1)};
-  cases.push_back({Op::linear_cross_entropy, "cut", attrs, inputs, wide_sum_bound(t), kTwoTp});
+  cases.push_back({Op::linear_cross_entropy, "cut", attrs, inputs, loss_bound(t), kTwoTp});
   inputs.push_back(normal(DType::f32, {here, width}));
   cases.push_back(
       {Op::linear_cross_entropy_grad, "cut", attrs, inputs, t == DType::bf16 ? 2e-2 : sum_bound(t), kTwoTp});

@@ -4,7 +4,7 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr int kRowsAtOnce = 16;
+constexpr int kRowsAtOnce = 16, kPartsAtOnce = 32;
 
 // Block (32, kRowsAtOnce): a strip of 32 W columns of part blockIdx.y of the rows. Writes sums[part, c], or
 // with kAdd, on the only part, adds to them.
@@ -15,6 +15,7 @@ __global__ void sum_rows(const T* matrix, MatrixShape shape, std::int64_t rows_p
   const std::int64_t begin = blockIdx.y * rows_per_part, end = min(shape.rows, begin + rows_per_part);
   float sum[W] = {};
   if (column < shape.columns) {
+#pragma unroll 4
     for (std::int64_t row = begin + threadIdx.y; row < end; row += kRowsAtOnce) {
       float values[W];
       load<W>(matrix + row * shape.columns + column, values);
@@ -35,12 +36,32 @@ __global__ void sum_rows(const T* matrix, MatrixShape shape, std::int64_t rows_p
   }
 }
 
-// Enough blocks for the GPU if the rows allow it, and few enough that the second stage is short.
+// Block (32, kPartsAtOnce): 32 columns of all parts.
+__global__ void sum_parts(const float* partial, std::int64_t parts, std::int64_t columns, float* first,
+                          float* second, std::int64_t all_columns) {
+  __shared__ float of_row[kPartsAtOnce][kWarp];
+  const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + threadIdx.x;
+  float sum = 0;
+  if (column < all_columns) {
+#pragma unroll 8
+    for (std::int64_t part = threadIdx.y; part < parts; part += kPartsAtOnce)
+      sum += partial[part * all_columns + column];
+  }
+  of_row[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= all_columns) return;
+  float total = 0;
+#pragma unroll
+  for (int row = 0; row < kPartsAtOnce; ++row) total += of_row[row][threadIdx.x];
+  (column < columns ? first[column] : second[column - columns]) += total;
+}
+
+// As many blocks as run at once, four per multiprocessor, if the rows allow it.
 std::int64_t num_parts(MatrixShape shape) {
-  constexpr std::int64_t kBlocks = 528, kMostParts = 128, kLeastRows = 2 * kRowsAtOnce;
+  constexpr std::int64_t kBlocks = 4 * 132, kMostParts = 256, kLeastRows = 2 * kRowsAtOnce;
   const std::int64_t strips = num_blocks(shape.columns, 8 * kWarp);
   const std::int64_t most = std::min<std::int64_t>(kMostParts, num_blocks(shape.rows, kLeastRows));
-  return std::clamp<std::int64_t>(num_blocks(kBlocks, strips), 1, std::max<std::int64_t>(1, most));
+  return std::clamp<std::int64_t>(kBlocks / strips, 1, most);
 }
 
 template <bool kAdd, class T>
@@ -69,8 +90,16 @@ void add_column_sums(Context& context, DType dtype, const void* matrix, MatrixSh
     TS_ASSERT(static_cast<std::int64_t>(workspace.size()) >= column_sums_workspace_bytes(shape));
     auto* const partial = reinterpret_cast<float*>(workspace.data());
     launch<false>(context, from, shape, parts, partial);
-    launch<true>(context, static_cast<const float*>(partial), MatrixShape{parts, shape.columns}, 1, sums);
+    add_partial_sums(context, partial, {parts, shape.columns}, {&sums, 1});
   });
+}
+
+void add_partial_sums(Context& context, const float* partial, MatrixShape shape,
+                      std::span<float* const> sums) {
+  TS_ASSERT(sums.size() == 1 || sums.size() == 2);
+  const std::int64_t all_columns = static_cast<std::int64_t>(sums.size()) * shape.columns;
+  sum_parts<<<num_blocks(all_columns, kWarp), dim3(kWarp, kPartsAtOnce), 0, context.stream>>>(
+      partial, shape.rows, shape.columns, sums.front(), sums.back(), all_columns);
 }
 
 }  // namespace tessera::cuda

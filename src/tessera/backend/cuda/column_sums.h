@@ -18,4 +18,8 @@ std::int64_t column_sums_workspace_bytes(MatrixShape shape);
 void add_column_sums(Context& context, DType dtype, const void* matrix, MatrixShape shape, float* sums,
                      std::span<std::byte> workspace);
 
+// The second stage alone, of one or two sums at once: sums[i][c] += sum over part of partial[part, i, c].
+void add_partial_sums(Context& context, const float* partial, MatrixShape shape,
+                      std::span<float* const> sums);
+
 }  // namespace tessera::cuda

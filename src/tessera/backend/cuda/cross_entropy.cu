@@ -12,28 +12,28 @@ namespace {
 
 constexpr unsigned kMostThreads = 1024;
 
-template <class G>
+template <class T>
 struct Grads {
-  G* data;
+  T* data;
   std::int64_t stride;
   const float* scale;
 };
 
-template <int W, class G>
-__device__ void clear_columns(G* grad, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t c = begin + threadIdx.x; c < end; c += blockDim.x) grad[c] = narrow<G>(0.0f);
+template <class T>
+__device__ void clear_columns(T* grad, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t c = begin + threadIdx.x; c < end; c += blockDim.x) grad[c] = narrow<T>(0.0f);
 }
 
 // The gradient of a scored row. `target` is a column, or -1 if another rank has it. All threads have read
 // what they need of the target's logit: it may be overwritten.
-template <int W, class T, class G>
+template <int W, class T>
 __device__ void write_row_grad(const T* logits, RowSummary row, float target_logit, std::int64_t target,
-                               std::int64_t columns, float scale, G* grad) {
+                               std::int64_t columns, float scale, T* grad) {
   __syncthreads();
   write_softmax<W>(logits, row, scale, grad, columns);
   __syncthreads();
   if (threadIdx.x == 0 && target >= 0) {
-    grad[target] = narrow<G>((expf(target_logit - row.max) / row.sum - 1.0f) * scale);
+    grad[target] = narrow<T>((expf(target_logit - row.max) / row.sum - 1.0f) * scale);
   }
 }
 
@@ -42,16 +42,16 @@ __device__ double row_loss(RowSummary row, float target_logit) {
          (static_cast<double>(row.max) - static_cast<double>(target_logit));
 }
 
-template <int W, class T, class G>
+template <int W, class T>
 __global__ void loss_of_rows(const T* logits, std::int64_t stride, std::int64_t columns,
-                             const std::int32_t* targets, double* losses, Grads<G> grads) {
+                             const std::int32_t* targets, double* losses, Grads<T> grads) {
   const std::int64_t r = blockIdx.x, target = targets[r];
   assert(target < columns);
   const T* const row_logits = logits + r * stride;
-  G* const grad = grads.data == nullptr ? nullptr : grads.data + r * grads.stride;
+  T* const grad = grads.data == nullptr ? nullptr : grads.data + r * grads.stride;
   if (target < 0) {
     if (threadIdx.x == 0 && losses != nullptr) losses[r] = 0;
-    if (grad != nullptr) clear_columns<W>(grad, 0, columns);
+    if (grad != nullptr) clear_columns(grad, 0, columns);
     return;
   }
   const float target_logit = widen(row_logits[target]);
@@ -65,22 +65,22 @@ __device__ std::int64_t local_target(std::int32_t target, CutWords cut) {
   return target >= 0 && local >= 0 && local < cut.words ? local : -1;
 }
 
-template <int W>
-__global__ void summaries_of_rows(const float* logits, std::int64_t stride, const std::int32_t* targets,
+template <int W, class T>
+__global__ void summaries_of_rows(const T* logits, std::int64_t stride, const std::int32_t* targets,
                                   CutWords cut, float* summaries) {
   const std::int64_t r = blockIdx.x, target = local_target(targets[r], cut);
-  const float* const row_logits = logits + r * stride;
+  const T* const row_logits = logits + r * stride;
   const RowSummary row = summarize_row<W>(row_logits, cut.words);
   if (threadIdx.x != 0) return;
   summaries[kRowSummary * r] = row.max;
   summaries[kRowSummary * r + 1] = row.sum;
-  summaries[kRowSummary * r + 2] = target < 0 ? 0.0f : row_logits[target];
+  summaries[kRowSummary * r + 2] = target < 0 ? 0.0f : widen(row_logits[target]);
 }
 
-template <int W, class G>
-__global__ void loss_of_cut_rows(const float* logits, std::int64_t stride, std::int64_t columns,
+template <int W, class T>
+__global__ void loss_of_cut_rows(const T* logits, std::int64_t stride, std::int64_t columns,
                                  const std::int32_t* targets, CutWords cut, const float* summaries,
-                                 int num_ranks, double* losses, Grads<G> grads) {
+                                 int num_ranks, double* losses, Grads<T> grads) {
   const std::int64_t r = blockIdx.x, num_rows = gridDim.x;
   RowSummary whole = empty_row();
   float target_logit = 0;
@@ -92,12 +92,12 @@ __global__ void loss_of_cut_rows(const float* logits, std::int64_t stride, std::
   const bool scored = targets[r] >= 0;
   if (threadIdx.x == 0) losses[r] = scored ? row_loss(whole, target_logit) : 0.0;
   if (grads.data == nullptr) return;
-  G* const grad = grads.data + r * grads.stride;
+  T* const grad = grads.data + r * grads.stride;
   if (scored) {
     write_row_grad<W>(logits + r * stride, whole, target_logit, local_target(targets[r], cut), cut.words,
                       *grads.scale, grad);
   }
-  clear_columns<W>(grad, scored ? cut.words : 0, columns);
+  clear_columns(grad, scored ? cut.words : 0, columns);
 }
 
 __global__ void add_losses(const double* losses, std::int64_t rows, const float* scale, float* loss) {
@@ -107,53 +107,46 @@ __global__ void add_losses(const double* losses, std::int64_t rows, const float*
   if (threadIdx.x == 0) *loss = static_cast<float>(sum * *scale);
 }
 
-template <class G>
-Grads<G> typed(const LogitGrads& grads) {
-  return {static_cast<G*>(grads.data), grads.stride, grads.scale};
-}
-
-// Packs of logits that are also whole packs of gradients: as many elements as fit in 16 bytes of either.
-template <class T, class F>
-void with_row_packs(const LogitRows& rows, const LogitGrads& grads, F&& f) {
-  with_packs<T>(packs_fit<T>(rows.stride, rows.logits) && packs_fit<T>(grads.stride, grads.data), f);
+// Calls f(W, logits, gradients) with rows in their type and the packs they can be moved in.
+template <class F>
+void with_typed_rows(const LogitRows& rows, const LogitGrads& grads, F&& f) {
+  for_dtype(rows.dtype, [&]<class T>(T) {
+    const bool fit = packs_fit<T>(rows.stride, rows.logits) && packs_fit<T>(grads.stride, grads.data);
+    with_packs<T>(fit, [&](auto width) {
+      f(width, static_cast<const T*>(rows.logits),
+        Grads<T>{static_cast<T*>(grads.data), grads.stride, grads.scale});
+    });
+  });
 }
 
 }  // namespace
 
 void cross_entropy_of_rows(Context& context, const LogitRows& rows, double* losses, const LogitGrads& grads) {
-  for_dtype(rows.dtype, [&]<class T>(T) {
-    for_dtype(grads.dtype, [&]<class G>(G) {
-      with_row_packs<T>(rows, grads, [&]<class Width>(Width) {
-        constexpr int W = Width::value;
-        loss_of_rows<W><<<static_cast<unsigned>(rows.rows), row_threads(rows.columns, W, kMostThreads), 0,
-                          context.stream>>>(static_cast<const T*>(rows.logits), rows.stride, rows.columns,
-                                            rows.targets, losses, typed<G>(grads));
-      });
-    });
+  if (can_keep_rows(rows, grads)) return cross_entropy_of_kept_rows(context, rows, losses, grads);
+  with_typed_rows(rows, grads, [&]<class Width, class T>(Width, const T* logits, Grads<T> to) {
+    constexpr int W = Width::value;
+    loss_of_rows<W>
+        <<<static_cast<unsigned>(rows.rows), row_threads(rows.columns, W, kMostThreads), 0, context.stream>>>(
+            logits, rows.stride, rows.columns, rows.targets, losses, to);
   });
 }
 
 void summarize_cut_rows(Context& context, const LogitRows& rows, CutWords cut, float* summaries) {
-  TS_ASSERT(rows.dtype == DType::f32);
-  with_row_packs<float>(rows, {}, [&]<class Width>(Width) {
+  with_typed_rows(rows, {}, [&]<class Width, class T>(Width, const T* logits, Grads<T>) {
     constexpr int W = Width::value;
     summaries_of_rows<W>
         <<<static_cast<unsigned>(rows.rows), row_threads(rows.columns, W, kMostThreads), 0, context.stream>>>(
-            static_cast<const float*>(rows.logits), rows.stride, rows.targets, cut, summaries);
+            logits, rows.stride, rows.targets, cut, summaries);
   });
 }
 
 void cross_entropy_of_cut_rows(Context& context, const LogitRows& rows, CutWords cut, const float* summaries,
                                int num_ranks, double* losses, const LogitGrads& grads) {
-  TS_ASSERT(rows.dtype == DType::f32);
-  for_dtype(grads.dtype, [&]<class G>(G) {
-    with_row_packs<float>(rows, grads, [&]<class Width>(Width) {
-      constexpr int W = Width::value;
-      loss_of_cut_rows<W><<<static_cast<unsigned>(rows.rows), row_threads(rows.columns, W, kMostThreads), 0,
-                            context.stream>>>(static_cast<const float*>(rows.logits), rows.stride,
-                                              rows.columns, rows.targets, cut, summaries, num_ranks, losses,
-                                              typed<G>(grads));
-    });
+  with_typed_rows(rows, grads, [&]<class Width, class T>(Width, const T* logits, Grads<T> to) {
+    constexpr int W = Width::value;
+    loss_of_cut_rows<W>
+        <<<static_cast<unsigned>(rows.rows), row_threads(rows.columns, W, kMostThreads), 0, context.stream>>>(
+            logits, rows.stride, rows.columns, rows.targets, cut, summaries, num_ranks, losses, to);
   });
 }
 
@@ -180,7 +173,7 @@ void softmax_cross_entropy_grad(const KernelCall& call, Context& context) {
   const std::int64_t rows = logits.shape.num_rows(), columns = logits.shape[-1];
   cross_entropy_of_rows(
       context, {logits.data, logits.dtype, rows, columns, columns, data<std::int32_t>(call.inputs[1])},
-      nullptr, {call.outputs[0].data, logits.dtype, columns, data<float>(call.inputs[2])});
+      nullptr, {call.outputs[0].data, columns, data<float>(call.inputs[2])});
 }
 
 }  // namespace tessera::cuda

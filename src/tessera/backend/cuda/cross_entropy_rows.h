@@ -7,7 +7,8 @@
 
 namespace tessera::cuda {
 
-// Rows of `columns` logits, `stride` elements apart. A negative target is not scored.
+// Rows of `columns` logits, `stride` elements apart; what is between them may be overwritten. A negative
+// target is not scored.
 struct LogitRows {
   const void* logits = nullptr;
   DType dtype = DType::f32;
@@ -15,11 +16,10 @@ struct LogitRows {
   const std::int32_t* targets = nullptr;
 };
 
-// Where the gradients (softmax - onehot(target)) * scale go; null data: nowhere. They may lie on logits of
-// the same type and stride.
+// Where the gradients (softmax - onehot(target)) * scale go, in the type of the logits; null data: nowhere.
+// They may lie on logits of the same stride.
 struct LogitGrads {
   void* data = nullptr;
-  DType dtype = DType::f32;
   std::int64_t stride = 0;
   const float* scale = nullptr;
 };
@@ -27,8 +27,13 @@ struct LogitGrads {
 // losses[r] = -log softmax(row r)[target r]
 void cross_entropy_of_rows(Context& context, const LogitRows& rows, double* losses, const LogitGrads& grads);
 
+// The same for rows in bf16 that are aligned to packs of 16 bytes: cross_entropy_of_rows takes it if it can.
+bool can_keep_rows(const LogitRows& rows, const LogitGrads& grads);
+void cross_entropy_of_kept_rows(Context& context, const LogitRows& rows, double* losses,
+                                const LogitGrads& grads);
+
 // Of a cut vocabulary this rank has the words [first, first + words) in the first `words` columns; the others
-// are padding. Only fp32 logits.
+// are padding.
 struct CutWords {
   std::int64_t first = 0, words = 0;
 };

@@ -1,6 +1,7 @@
-// The output projection and its loss, a chunk of rows at a time: the logits of a chunk are made in fp32,
-// turned into their gradients (in place, or for bf16 into a bf16 copy, which the products want), and used up
-// before the next chunk's take their place.
+// The output projection and its loss, a chunk of rows at a time: the logits of a chunk are made in the type
+// of x, turned into their gradients in place, and used up before the next chunk's take their place. In bf16
+// they are rounded, once, from the product's fp32 sums, as the gradients are anyway: half the bytes, and the
+// products want bf16.
 #include <algorithm>
 
 #include "tessera/backend/cuda/cross_entropy_rows.h"
@@ -17,28 +18,37 @@ std::int64_t round_up(std::int64_t size, std::int64_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
+// The chunks are this backend's own: those of the attributes are sized for the caches of CPUs, and products
+// are at their fastest with many thousand rows. At most about a gigabyte of logits, in equal chunks.
+std::int64_t choose_chunk(std::int64_t rows, std::int64_t row_bytes) {
+  constexpr std::int64_t kChunkBytes = std::int64_t{1} << 30, kMultiple = 1024;
+  const std::int64_t most = std::max(kMultiple, kChunkBytes / row_bytes / kMultiple * kMultiple);
+  const std::int64_t chunks = (rows + most - 1) / most;
+  return std::min(rows, round_up((rows + chunks - 1) / chunks, kMultiple));
+}
+
 // The shapes both kernels work with, and where the pieces of their workspace begin.
 struct Head {
-  std::int64_t rows, width, vocab, chunk;
+  std::int64_t rows, width, vocab;
   DType dtype;
   CutRange cut;
   // Rows of logits begin at multiples of 16 elements, whatever the vocabulary: products and packs want that.
   std::int64_t stride;
-  std::int64_t losses, logits, grads, summaries, total;  // offsets behind the products' workspace
+  std::int64_t chunk;                             // rows of it
+  std::int64_t losses, logits, summaries, total;  // offsets behind the products' workspace
 
   Head(const ValueType& x, const Shape& weight, const Attrs& attrs)
       : rows(x.shape.num_rows()),
         width(weight[1]),
         vocab(weight[0]),
-        chunk(attrs.as<LinearCrossEntropyAttrs>().chunk_rows),
         dtype(x.dtype),
         cut(attrs.as<LinearCrossEntropyAttrs>().vocabulary),
-        stride(round_up(vocab, 16)) {
+        stride(round_up(vocab, 16)),
+        chunk(choose_chunk(rows, stride * dtype_bytes(dtype))) {
     const auto piece = [](std::int64_t begin, std::int64_t bytes) { return begin + round_up(bytes, 256); };
     losses = kGemmWorkspaceBytes;
     logits = piece(losses, rows * 8);
-    grads = piece(logits, chunk * stride * 4);
-    summaries = dtype == DType::bf16 ? piece(grads, chunk * stride * 2) : grads;
+    summaries = piece(logits, chunk * stride * dtype_bytes(dtype));
     total = cut.cut ? piece(summaries, kRowSummary * chunk * (cut.num_ranks + 1) * 4) : summaries;
   }
 };
@@ -60,7 +70,7 @@ class Chunks {
          .n = head_.vocab,
          .k = head_.width,
          .dtype = head_.dtype,
-         .c_dtype = DType::f32,
+         .c_dtype = head_.dtype,
          .a = {row(call_.inputs[0], first), head_.width, false},
          .b = {call_.inputs[1].data, head_.width, true},
          .c = at(head_.logits),
@@ -69,10 +79,10 @@ class Chunks {
 
   void make_losses(std::int64_t first, std::int64_t count, bool with_grads) const {
     const LogitRows rows{
-        at(head_.logits), DType::f32,   count,
+        at(head_.logits), head_.dtype,  count,
         head_.vocab,      head_.stride, static_cast<const std::int32_t*>(call_.inputs[2].data) + first};
     LogitGrads grads;
-    if (with_grads) grads = {grads_data(), head_.dtype, head_.stride, scale()};
+    if (with_grads) grads = {at(head_.logits), head_.stride, scale()};
     double* const losses = static_cast<double*>(at(head_.losses)) + first;
     if (!head_.cut.cut) return cross_entropy_of_rows(context_, rows, losses, grads);
     const std::int64_t begin = first_index(call_, head_.cut, head_.vocab);
@@ -91,7 +101,7 @@ class Chunks {
          .k = head_.vocab,
          .dtype = head_.dtype,
          .c_dtype = head_.dtype,
-         .a = {grads_data(), head_.stride, false},
+         .a = {at(head_.logits), head_.stride, false},
          .b = {call_.inputs[1].data, head_.width, false},
          .c = row(call_.outputs[1], first),
          .ldc = head_.width});
@@ -100,7 +110,7 @@ class Chunks {
          .k = count,
          .dtype = head_.dtype,
          .c_dtype = DType::f32,
-         .a = {grads_data(), head_.stride, true},
+         .a = {at(head_.logits), head_.stride, true},
          .b = {row(call_.inputs[0], first), head_.width, false},
          .c = call_.outputs[2].data,
          .ldc = head_.width,
@@ -114,7 +124,6 @@ class Chunks {
 
  private:
   void* at(std::int64_t offset) const { return call_.workspace.data() + offset; }
-  void* grads_data() const { return at(head_.dtype == DType::bf16 ? head_.grads : head_.logits); }
   const float* scale() const { return static_cast<const float*>(call_.inputs[3].data); }
   void* row(const TensorView& tensor, std::int64_t first) const {
     return static_cast<std::byte*>(tensor.data) + first * head_.width * dtype_bytes(tensor.dtype);
