@@ -14,8 +14,8 @@ bool contains(std::span<const ValueId> values, ValueId value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Whether the node at `from` may run right after the one at `to`: nothing between them makes what it reads, or
-// reads what it overwrites.
+// Whether the node at `from` may run right after the one at `to`: nothing between them makes what it reads,
+// or reads what it overwrites.
 bool can_move_up(const Graph& graph, const std::vector<Step>& steps, std::size_t from, std::size_t to) {
   const Node& moved = graph.node(steps[from].node);
   for (std::size_t s = to + 1; s < from; ++s) {

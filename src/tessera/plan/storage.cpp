@@ -47,7 +47,8 @@ std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
         use_begun[static_cast<std::size_t>(v)] = true;
       }
       for (ValueId v : node.outputs) {
-        uses[static_cast<std::size_t>(v)] = {program.phase, program.phase, program.chunk, time.first, time.last, true};
+        uses[static_cast<std::size_t>(v)] = {program.phase, program.phase, program.chunk,
+                                             time.first,    time.last,     true};
       }
     }
   });

@@ -67,14 +67,15 @@ class Device {
   virtual void synchronize() {}  // until everything given is done
   // Initial weights where they will lie, for devices whose memory the host cannot write; false: not here.
   virtual bool fill_normal(const TensorView& /*to*/, const NormalNumbers& /*numbers*/) { return false; }
-  // A stopwatch: notes the moment at which the work given so far is done, and the seconds between two moments.
+  // A stopwatch: notes the moment at which the work given so far is done, and the seconds between two
+  // moments.
   virtual void mark(std::size_t moment);
   virtual double seconds_between(std::size_t from, std::size_t to);
   // Between begin_capture() and end_capture() work is noted and not run; the program then runs all of it at
   // once, as often as asked. A device that cannot says so by false, and is asked for every node every time.
   virtual bool begin_capture() { return false; }
   virtual std::unique_ptr<CapturedProgram> end_capture() { return nullptr; }
-  virtual double peak_flops() = 0;  // measured once; 0 if unknown
+  virtual double peak_flops() = 0;                       // measured once; 0 if unknown
   virtual std::int64_t used_bytes() const { return 0; }  // of memory of its own, by everybody; 0: it has none
   // Whether the host reads and writes this device's memory as its own. Where not: upload and download.
   virtual bool host_can_read() const { return true; }

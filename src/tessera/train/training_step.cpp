@@ -76,12 +76,12 @@ void TrainingStep::start_micro_batches(std::span<const std::int32_t> ids,
   }
   const MicroBatch batch{ids, targets, shape_, layout_.mesh.dp, ranks_ ? ranks_->at().dp : 0, seed_, step};
   std::fill(losses_.begin(), losses_.end(), 0.0f);
-  runner_->run(
-      [&](const Instruction& i) { write_micro_batch(*executor_, batch, i); },
-      [&](const Instruction& i) {
-        executor_->read_scalar_later(kLossOutput, i.slot, losses_[static_cast<std::size_t>(i.micro_batch)]);
-      },
-      times);
+  runner_->run([&](const Instruction& i) { write_micro_batch(*executor_, batch, i); },
+               [&](const Instruction& i) {
+                 executor_->read_scalar_later(kLossOutput, i.slot,
+                                              losses_[static_cast<std::size_t>(i.micro_batch)]);
+               },
+               times);
 }
 
 void TrainingStep::start_update(std::int64_t step, double learning_rate, OpTimes* times) {

@@ -1,8 +1,9 @@
 #include "tessera/backend/cuda/cuda_device.h"
 
+#include "tessera/backend/cuda/captured_graph.h"
 #include "tessera/backend/cuda/cuda_call.h"
 #include "tessera/backend/cuda/cudnn_attention.h"
-#include "tessera/backend/cuda/captured_graph.h"
+#include "tessera/backend/cuda/fused_pairs.h"
 #include "tessera/backend/cuda/gemm.h"
 #include "tessera/backend/cuda/initial_values.h"
 #include "tessera/backend/cuda/kernel.h"
@@ -81,6 +82,16 @@ class CudaDevice final : public Device {
     kKernels[static_cast<std::size_t>(op)](call, context_);
     const cudaError_t status = cudaGetLastError();
     TS_CHECK(status == cudaSuccess, "cuda: [{}]: {}", op_name(op), cudaGetErrorString(status));
+  }
+  bool fuses(const Graph& graph, const Node& first, const Node& second) const override {
+    return cuda::fuses(graph, first, second);
+  }
+  void run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second) override {
+    made_current(ordinal_);
+    if (!cuda::run_pair(first_op, first, second_op, second, context_)) {
+      return Device::run_fused(first_op, first, second_op, second);
+    }
+    check_cuda(cudaGetLastError(), op_name(first_op).data());
   }
   void upload(std::byte* to, std::span<const std::byte> from) override {
     made_current(ordinal_);

@@ -82,7 +82,8 @@ class GraphWriter {
     const Tensor q = input(kQ, "q", query(width())), k = input(kK, "k", key(width())),
                  v = input(kV, "v", key(width()));
     const Tensor out = input(kOut, "out", query(part_.shape.out_width())),
-                 dout = input(kDOut, "dout", query(part_.shape.out_width())), lse = input(kLse, "lse", rows());
+                 dout = input(kDOut, "dout", query(part_.shape.out_width())),
+                 lse = input(kLse, "lse", rows());
     lse->set_data_type(fe::DataType_t::FLOAT);
     auto options = fe::graph::SDPA_backward_attributes()
                        .set_name("attention_grad")

@@ -2,10 +2,10 @@
 // tensor_core_attention.cu, which serves where cuDNN is not installed or refuses a shape.
 //
 // cuDNN is opened at run time, so a program built with it also runs without it. Its plan for a shape is built
-// when the device is asked for the node's scratch, before anything runs. The gradient is the deterministic one;
-// cuDNN then stores the scores' gradients of the heads it works on, a T x T matrix each, so heads are taken a
-// few at a time and memory stays linear in T but for one group of heads. Owned by the device; attention.cpp
-// decides who runs.
+// when the device is asked for the node's scratch, before anything runs. The gradient is the deterministic
+// one; cuDNN then stores the scores' gradients of the heads it works on, a T x T matrix each, so heads are
+// taken a few at a time and memory stays linear in T but for one group of heads. Owned by the device;
+// attention.cpp decides who runs.
 #pragma once
 
 #include <memory>

@@ -15,6 +15,12 @@ cudaDataType_t data_type(DType dtype) {
   return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
 }
 
+template <class Value>
+void set_attribute(const CublasLt& lt, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+                   const Value& value) {
+  check_cublas(lt.desc_set(desc, attribute, &value, sizeof value), "describe a product");
+}
+
 // The largest power of two, up to 256, that divides the address.
 std::int64_t alignment_of(const void* address) {
   const auto bits = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)) | 256;
@@ -69,24 +75,42 @@ GemmPlans::Key GemmPlans::key_of(const Product& p) {
           p.ldc,
           p.c_batch_stride,
           p.batch,
-          2 * (p.bias != nullptr) + p.accumulate,
+          p.accumulate + 2 * (p.bias != nullptr) + 4 * (p.aux != nullptr) + 8 * static_cast<int>(p.epilogue),
           align.a,
           align.b,
           align.c};
 }
 
+void GemmPlans::set_epilogue(const Product& p, const Plan& plan) const {
+  if (p.epilogue == Epilogue::none) return;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+  if (p.epilogue == Epilogue::gelu && p.aux == nullptr) {
+    epilogue = p.bias != nullptr ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  } else if (p.epilogue == Epilogue::gelu) {
+    epilogue = p.bias != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  } else if (p.epilogue == Epilogue::gelu_grad) {
+    epilogue = CUBLASLT_EPILOGUE_DGELU;
+  } else if (p.epilogue == Epilogue::bias_grad) {
+    epilogue = CUBLASLT_EPILOGUE_BGRADB;  // our A is its B
+    set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+  }
+  set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  if (p.aux != nullptr) set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.ldc);
+  set_epilogue_pointers(p, plan);
+}
+
+void GemmPlans::set_epilogue_pointers(const Product& p, const Plan& plan) const {
+  if (p.bias != nullptr) set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  if (p.bias_grad != nullptr) set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias_grad);
+  if (p.aux != nullptr) set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux);
+}
+
 GemmPlans::Plan GemmPlans::make_plan(const Product& p) const {
   Plan plan;
   check_cublas(lt_.desc_create(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe a product");
-  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-    check_cublas(lt_.desc_set(plan.desc, attribute, &value, sizeof value), "describe a product");
-  };
-  set(CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (p.bias != nullptr) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  }
+  set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set_epilogue(p, plan);
   const auto layout = [&](DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t ld,
                           std::int64_t stride) {
     cublasLtMatrixLayout_t made = nullptr;
@@ -141,17 +165,19 @@ bool GemmPlans::choose_algorithm(const Product& p, Plan& plan) const {
   return false;
 }
 
-void GemmPlans::run(const Product& p, cudaStream_t stream, std::span<std::byte> workspace) {
-  TS_ASSERT(static_cast<std::int64_t>(workspace.size()) >= kGemmWorkspaceBytes);
-  TS_ASSERT(p.bias == nullptr || p.c_dtype == p.dtype);
+const GemmPlans::Plan& GemmPlans::plan_of(const Product& p) {
   const Key key = key_of(p);
   auto found = plans_.find(key);
   if (found == plans_.end()) found = plans_.emplace(key, make_plan(p)).first;
-  const Plan& plan = found->second;
+  return found->second;
+}
+
+void GemmPlans::run(const Product& p, cudaStream_t stream, std::span<std::byte> workspace) {
+  TS_ASSERT(static_cast<std::int64_t>(workspace.size()) >= kGemmWorkspaceBytes);
+  TS_ASSERT(p.bias == nullptr || p.c_dtype == p.dtype);
+  const Plan& plan = plan_of(p);
   if (plan.plain) return plain_gemm(p, stream);
-  if (p.bias != nullptr) {
-    check_cublas(lt_.desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof p.bias), "bias");
-  }
+  set_epilogue_pointers(p, plan);
   const float alpha = 1, beta = p.accumulate ? 1 : 0;
   check_cublas(lt_.matmul(handle_, plan.desc, &alpha, p.b.data, plan.first, p.a.data, plan.second, &beta, p.c,
                           plan.result, p.c, plan.result, &plan.algo, workspace.data(),

@@ -1,4 +1,5 @@
-// GemmPlans: matrix products C = op(A) op(B) + beta C + bias on row-major matrices, through cuBLASLt.
+// GemmPlans: matrix products C = op(A) op(B) + beta C on row-major matrices, through cuBLASLt, and what it
+// computes on the way: a bias, an activation, the gradient of one.
 //
 // How a product is run (its descriptors and algorithm) is decided at its first call and remembered by shape,
 // types, leading dims and alignment: later calls look it up and allocate nothing. Products of bf16 sum in
@@ -25,6 +26,15 @@ struct Operand {
   std::int64_t batch_stride = 0;  // elements
 };
 
+// What happens to a product before it is stored.
+enum class Epilogue : std::uint8_t {
+  none,
+  bias,  // + bias[n]
+  gelu,  // `aux` = product (+ bias, if there is one), C = gelu of it, by tanh; without aux it is not stored
+  gelu_grad,  // C = product * the derivative of gelu at aux
+  bias_grad,  // C as usual; bias_grad[m] = sums of A's columns over k
+};
+
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;  // op(A) is [m, k], op(B) [k, n], C [m, n]
   DType dtype = DType::f32;          // of A, B and bias: f32 or bf16
@@ -34,8 +44,11 @@ struct Product {
   std::int64_t ldc = 0;
   std::int64_t c_batch_stride = 0;
   std::int64_t batch = 1;
-  const void* bias = nullptr;  // [n], added to every row; then c_dtype is dtype
-  bool accumulate = false;     // beta 1, else 0
+  bool accumulate = false;  // beta 1, else 0
+  Epilogue epilogue = Epilogue::none;
+  const void* bias = nullptr;  // [n], for bias and gelu; then c_dtype is dtype
+  void* aux = nullptr;         // [m, n] of ldc, for gelu and gelu_grad
+  float* bias_grad = nullptr;  // [m]
 };
 
 // What every node with a product is given: NVIDIA's advice for Hopper.
@@ -50,6 +63,8 @@ class GemmPlans {
 
   // `workspace` has kGemmWorkspaceBytes.
   void run(const Product& product, cudaStream_t stream, std::span<std::byte> workspace);
+  // Whether cuBLASLt computes it as asked. run() computes any product without an epilogue but a bias.
+  bool supports(const Product& product) { return !plan_of(product).plain; }
 
  private:
   struct Plan {
@@ -61,6 +76,9 @@ class GemmPlans {
   using Key = std::array<std::int64_t, 18>;
 
   static Key key_of(const Product& product);
+  const Plan& plan_of(const Product& product);
+  void set_epilogue(const Product& product, const Plan& plan) const;
+  void set_epilogue_pointers(const Product& product, const Plan& plan) const;
   Plan make_plan(const Product& product) const;
   bool choose_algorithm(const Product& product, Plan& plan) const;
   void destroy(const Plan& plan) const;

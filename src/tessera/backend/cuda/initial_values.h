@@ -1,6 +1,6 @@
 // Initial weights made on the GPU: the numbers that base/philox.h makes on the host, but for the last bit of
-// about one in a hundred million (the double logarithm and cosine of CUDA and of the host's C library differ in
-// theirs before the result is rounded to float).
+// about one in a hundred million (the double logarithm and cosine of CUDA and of the host's C library differ
+// in theirs before the result is rounded to float).
 #pragma once
 
 #include "tessera/backend/cuda/kernel.h"

@@ -9,8 +9,9 @@ namespace {
 void check_types(const Graph& graph, const Node& node) {
   const auto check = [&](ValueId v) {
     // The squared norm alone is f64: a scalar.
-    TS_CHECK(graph.type(v).dtype != DType::f64 || graph.type(v).shape.rank() == 0, "[{}] {}: {} is not computed on cuda, expected f32 or bf16",
-             op_name(node.op), node.name, graph.type(v).text());
+    TS_CHECK(graph.type(v).dtype != DType::f64 || graph.type(v).shape.rank() == 0,
+             "[{}] {}: {} is not computed on cuda, expected f32 or bf16", op_name(node.op), node.name,
+             graph.type(v).text());
   };
   for (ValueId v : node.inputs) check(v);
   for (ValueId v : node.outputs) check(v);
@@ -45,7 +46,9 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, Context& cont
       return sum_squares_workspace_bytes();
     case Op::sum_to: {
       const std::int64_t columns = graph.type(node.outputs[0]).shape.num_elems();
-      return column_sums_workspace_bytes({graph.type(node.inputs[1]).shape.num_elems() / columns, columns});
+      // And a row of sums, should they come from a product (fused_pairs.cpp).
+      return graph.type(node.outputs[0]).num_bytes() +
+             column_sums_workspace_bytes({graph.type(node.inputs[1]).shape.num_elems() / columns, columns});
     }
     // These run on the host: the same bytes there.
     case Op::all_gather:

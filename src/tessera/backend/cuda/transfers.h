@@ -1,9 +1,9 @@
-// Transfers: copies between host memory and one GPU, in the order of its stream. Owned by the CUDA device; its
-// kernels that go through the host (collectives, the loss of a cut vocabulary) use it too.
+// Transfers: copies between host memory and one GPU, in the order of its stream. Owned by the CUDA device;
+// its kernels that go through the host (collectives, the loss of a cut vocabulary) use it too.
 //
-// Host memory is copied through pinned buffers in turn. An upload returns when it has filled its last buffer, so
-// the host runs ahead of the GPU, by as many copies as there are buffers; a download is complete on return.
-// Copies of a few bytes that can wait (losses) land in pinned words, and in their places at finish().
+// Host memory is copied through pinned buffers in turn. An upload returns when it has filled its last buffer,
+// so the host runs ahead of the GPU, by as many copies as there are buffers; a download is complete on
+// return. Copies of a few bytes that can wait (losses) land in pinned words, and in their places at finish().
 #pragma once
 
 #include <cuda_runtime_api.h>
