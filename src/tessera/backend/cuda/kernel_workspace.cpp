@@ -6,10 +6,12 @@
 namespace tessera::cuda {
 namespace {
 
+// The norm's sum of squares is the one f64, a scalar.
 void check_types(const Graph& graph, const Node& node) {
   const auto check = [&](ValueId v) {
-    TS_CHECK(graph.type(v).dtype != DType::f64, "[{}] {}: {} is not computed on cuda, expected f32 or bf16",
-             op_name(node.op), node.name, graph.type(v).text());
+    TS_CHECK(graph.type(v).dtype != DType::f64 || graph.type(v).shape.rank() == 0,
+             "[{}] {}: {} is not computed on cuda, expected f32 or bf16", op_name(node.op), node.name,
+             graph.type(v).text());
   };
   for (ValueId v : node.inputs) check(v);
   for (ValueId v : node.outputs) check(v);
@@ -40,8 +42,6 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, const Device&
       return embedding_grad_workspace_bytes(graph, node);
     case Op::sum_squares:
       return sum_squares_workspace_bytes();
-    case Op::sum_scalars:
-      return sum_scalars_workspace_bytes();
     case Op::sum_to: {
       const std::int64_t columns = graph.type(node.outputs[0]).shape.num_elems();
       return column_sums_workspace_bytes({graph.type(node.inputs[1]).shape.num_elems() / columns, columns});

@@ -13,6 +13,5 @@ std::int64_t cross_entropy_workspace_bytes(const Graph& graph, const Node& node)
 std::int64_t linear_cross_entropy_workspace_bytes(const Graph& graph, const Node& node);
 std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node);
 std::int64_t sum_squares_workspace_bytes();
-std::int64_t sum_scalars_workspace_bytes();
 
 }  // namespace tessera::cuda

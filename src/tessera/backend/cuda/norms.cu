@@ -13,13 +13,22 @@ namespace {
 
 constexpr unsigned kSquareParts = 512;
 
-// parts[block] = the sum of squares of every gridDim-th stretch of x, in double.
-template <class T>
+// parts[block] = the sum of squares of every gridDim-th stretch of x, in double. Packs of W, and the elements
+// behind the last whole one.
+template <int W, class T>
 __global__ void square_parts(const T* x, std::int64_t num_elems, double* parts) {
   double sum = 0;
-  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < num_elems; i += step) {
-    const double value = widen(x[i]);
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x, packs = num_elems / W;
+  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+#pragma unroll 4
+  for (std::int64_t p = first; p < packs; p += step) {
+    float values[W];
+    load<W>(x + p * W, values);
+#pragma unroll
+    for (int i = 0; i < W; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  }
+  if (packs * W + first < num_elems) {
+    const double value = widen(x[packs * W + first]);
     sum += value * value;
   }
   sum = block_sum(sum);
@@ -42,15 +51,15 @@ struct Scalars {
   const float* at[kScalars];
   unsigned count;
 };
-__global__ void add_scalars(Scalars scalars, bool first, double* total, float* result) {
-  double sum = first ? 0.0 : *total;
-  for (unsigned i = 0; i < scalars.count; ++i) sum += *scalars.at[i];
-  *total = sum;
-  *result = static_cast<float>(sum);
+__global__ void add_scalars(Scalars scalars, bool first, double* result) {
+  const double own = threadIdx.x < scalars.count ? *scalars.at[threadIdx.x] : 0.0f;
+  const double sum = block_sum(own);
+  if (threadIdx.x == 0) *result = first ? sum : *result + sum;
 }
 
 // As torch.nn.utils.clip_grad_norm_, whose 1e-6 keeps a norm of zero harmless.
-__global__ void clip(const float* sum_of_squares, double max_norm, float* norm_to, float* factor_to) {
+template <class T>
+__global__ void clip(const T* sum_of_squares, double max_norm, float* norm_to, float* factor_to) {
   const double norm = sqrt(static_cast<double>(*sum_of_squares));
   *norm_to = static_cast<float>(norm);
   *factor_to = static_cast<float>(max_norm > 0 ? fmin(1.0, max_norm / (norm + 1e-6)) : 1.0);
@@ -67,10 +76,6 @@ std::int64_t sum_squares_workspace_bytes() {
   return (kSquareParts + 1) * static_cast<std::int64_t>(sizeof(double));
 }
 
-std::int64_t sum_scalars_workspace_bytes() {
-  return static_cast<std::int64_t>(sizeof(double));
-}
-
 namespace {
 
 // The tensor lies there whole or, with fewer elements than `num_elems`, as this rank's range alone.
@@ -85,7 +90,9 @@ void sum_counted_squares(const KernelCall& call, Context& context, const TensorV
     bool first = true;
     const auto add_stretch = [&](std::int64_t begin, std::int64_t end) {
       const T* x = data<T>(tensor) + (begin - stored_from);
-      square_parts<<<kSquareParts, kThreads, 0, context.stream>>>(x, end - begin, parts);
+      with_packs<T>(packs_fit<T>(0, x), [&]<class Width>(Width) {
+        square_parts<Width::value><<<kSquareParts, kThreads, 0, context.stream>>>(x, end - begin, parts);
+      });
       add_parts<<<1, kThreads, 0, context.stream>>>(parts, first, parts + kSquareParts, result);
       first = false;
     };
@@ -122,9 +129,8 @@ void sum_squares(const KernelCall& call, Context& context) {
 }
 
 void sum_scalars(const KernelCall& call, Context& context) {
-  auto* const total = workspace_at<double>(call, 0, 1);
   for_scalars(call, [&](std::size_t at, const Scalars& scalars) {
-    add_scalars<<<1, 1, 0, context.stream>>>(scalars, at == 0, total, data<float>(call.outputs[0]));
+    add_scalars<<<1, kScalars, 0, context.stream>>>(scalars, at == 0, data<double>(call.outputs[0]));
   });
 }
 
@@ -135,8 +141,13 @@ void stack_scalars(const KernelCall& call, Context& context) {
 }
 
 void clip_factor(const KernelCall& call, Context& context) {
-  clip<<<1, 1, 0, context.stream>>>(data<float>(call.inputs[0]), call.attrs->as<ClipFactorAttrs>().max_norm,
-                                    data<float>(call.outputs[0]), data<float>(call.outputs[1]));
+  const double max_norm = call.attrs->as<ClipFactorAttrs>().max_norm;
+  const auto launch = [&]<class T>(const T* sum_of_squares) {
+    clip<<<1, 1, 0, context.stream>>>(sum_of_squares, max_norm, data<float>(call.outputs[0]),
+                                      data<float>(call.outputs[1]));
+  };
+  call.inputs[0].dtype == DType::f64 ? launch(data<double>(call.inputs[0]))
+                                     : launch(data<float>(call.inputs[0]));
 }
 
 }  // namespace tessera::cuda
