@@ -47,7 +47,7 @@ void add_columns(std::vector<OpCase>& cases, DType t) {
 
 void add_activations(std::vector<OpCase>& cases, DType t) {
   const double bound = element_bound(t);
-  for (const Shape& shape : {Shape{32768, 3072}, Shape{5, 201}}) {
+  for (const Shape& shape : {Shape{8192, 3072}, Shape{5, 201}}) {
     const CaseInput x = normal(t, shape, 2);
     cases.push_back({Op::silu, "", {}, {x}, bound});
     cases.push_back({Op::silu_grad, "", {}, {x, x}, bound});
