@@ -56,7 +56,9 @@ void add_attention_cases(std::vector<OpCase>& cases) {
     add_rope(cases, t, {2, 100, {8, 2, 64}}, 64);
     add_rope(cases, t, {1, 1, {2, 2, 32}}, 32);
     add_rope(cases, t, {2, 9, {3, 1, 12}}, 6);
+    add_rope(cases, t, {3, 70, {4, 4, 64}}, 16);
     add_rope(cases, t, {4, 1024, {32, 8, 128}}, 128);
+    add_rope(cases, t, {1, 4096, {32, 32, 128}}, 128);
     for (const HeadsCase& c : {HeadsCase{2, 1, {4, 4, 64}},
                                {2, 100, {4, 2, 32}},
                                {1, 100, {8, 1, 64}},

@@ -25,6 +25,9 @@ void add_arithmetic(std::vector<OpCase>& cases, DType t) {
   cases.push_back({Op::zeros, "", ZerosAttrs{{t, {7, 13}}}, {}, 0});
   for (const auto& [x, sums] : {std::pair<Shape, Shape>{{8, 1024, 768}, {768}},
                                 {{1000, 33}, {33}},
+                                {{32768, 768}, {768}},
+                                {{8192, 3072}, {3072}},
+                                {{1001, 1600}, {1600}},
                                 {{3, 50257}, {50257}},
                                 {{1, 5}, {5}},
                                 {{6, 4, 8}, {4, 8}}}) {
@@ -44,7 +47,7 @@ void add_columns(std::vector<OpCase>& cases, DType t) {
 
 void add_activations(std::vector<OpCase>& cases, DType t) {
   const double bound = element_bound(t);
-  for (const Shape& shape : {Shape{4096, 3072}, Shape{5, 201}}) {
+  for (const Shape& shape : {Shape{8192, 3072}, Shape{5, 201}}) {
     const CaseInput x = normal(t, shape, 2);
     cases.push_back({Op::silu, "", {}, {x}, bound});
     cases.push_back({Op::silu_grad, "", {}, {x, x}, bound});
@@ -53,7 +56,7 @@ void add_activations(std::vector<OpCase>& cases, DType t) {
       cases.push_back({Op::gelu_grad, tanh ? "tanh" : "erf", GeluAttrs{tanh}, {x, x}, bound});
     }
   }
-  for (const auto& [rows, width] : {std::pair{2048, 11008}, {5, 33}, {1, 8}}) {
+  for (const auto& [rows, width] : {std::pair{2048, 11008}, {8192, 3072}, {70000, 8}, {5, 33}, {1, 8}}) {
     cases.push_back({Op::swiglu, "", {}, {normal(t, {rows, 2 * width}, 2)}, bound});
     cases.push_back(
         {Op::swiglu_grad, "", {}, {normal(t, {rows, width}), normal(t, {rows, 2 * width}, 2)}, bound});
@@ -78,10 +81,11 @@ void add_tables(std::vector<OpCase>& cases, DType t) {
     Shape ids;
     std::int64_t used;  // ids below this
   };
-  // The third has runs of hundreds of equal ids, the last a single token.
-  for (const Table& table : {Table{50257, 768, {8, 1024}, 50257},
+  // The third has runs of hundreds of equal ids, the next one of a few dozen, the last a single token.
+  for (const Table& table : {Table{50257, 768, {32, 1024}, 50257},
                              {31, 33, {3, 5}, 31},
                              {50257, 768, {4, 1000}, 5},
+                             {32000, 4096, {1, 4096}, 100},
                              {1000, 64, {2, 333}, 300},
                              {7, 8, {1, 1}, 7}}) {
     const CaseInput ids = integers(table.ids, 0, table.used);

@@ -1,6 +1,18 @@
+#include <algorithm>
+
 #include "tessera/selftest/case_builders.h"
 
 namespace tessera {
+namespace {
+
+// Shapes of models, which show a device's speed. Those of products say themselves that they are large.
+bool is_large(const OpCase& op_case) {
+  constexpr std::int64_t kElems = 1 << 24;
+  return std::ranges::any_of(op_case.inputs,
+                             [](const CaseInput& input) { return input.type.shape.num_elems() > kElems; });
+}
+
+}  // namespace
 
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
@@ -10,6 +22,7 @@ std::vector<OpCase> op_cases() {
   add_attention_cases(cases);
   add_update_cases(cases);
   add_rank_cases(cases);
+  for (OpCase& op_case : cases) op_case.large = op_case.large || is_large(op_case);
   return cases;
 }
 

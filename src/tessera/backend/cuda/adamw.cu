@@ -1,3 +1,6 @@
+#include <vector>
+
+#include "tessera/backend/cuda/many_tensors.h"
 #include "tessera/backend/cuda/update.cuh"
 #include "tessera/ops/optimizer_ops.h"
 
@@ -17,6 +20,8 @@ struct AdamW {
   const float* learning_rate;
   const std::int32_t* step;
   const float* clip;
+
+  bool operator==(const AdamW&) const = default;
 
   __device__ Factors factors() const {
     const double rate = *learning_rate, steps = *step;
@@ -39,21 +44,53 @@ struct AdamW {
   }
 };
 
+// Of equal rules all parameters can be updated at once.
+AdamW rule_of(const KernelCall& call) {
+  const auto& a = call.attrs->as<AdamWAttrs>();
+  return {a.beta1,
+          a.beta2,
+          a.eps,
+          a.weight_decay,
+          data<float>(call.inputs[4]),
+          data<std::int32_t>(call.inputs[5]),
+          data<float>(call.inputs[6])};
+}
+
+UpdateTensors tensors_of(const KernelCall& call) {
+  for (std::size_t i = 0; i < 4; ++i) TS_ASSERT(call.inputs[i].data == call.outputs[i].data);
+  const TensorView* const master = call.outputs.size() == 5 ? &call.outputs[4] : nullptr;
+  return {call.outputs[0],  call.outputs[1],
+          &call.outputs[2], &call.outputs[3],
+          master,           own_range(call, call.attrs->as<AdamWAttrs>().range, call.inputs[0].num_elems())};
+}
+
+bool same_types(const UpdateTensors& a, const UpdateTensors& b) {
+  return a.param.dtype == b.param.dtype && a.state1->dtype == b.state1->dtype &&
+         (a.master == nullptr) == (b.master == nullptr);
+}
+
 }  // namespace
 
 void adamw(const KernelCall& call, Context& context) {
-  for (std::size_t i = 0; i < 4; ++i) TS_ASSERT(call.inputs[i].data == call.outputs[i].data);
-  const auto& a = call.attrs->as<AdamWAttrs>();
-  const AdamW rule{a.beta1,
-                   a.beta2,
-                   a.eps,
-                   a.weight_decay,
-                   data<float>(call.inputs[4]),
-                   data<std::int32_t>(call.inputs[5]),
-                   data<float>(call.inputs[6])};
-  const TensorView* const master = call.outputs.size() == 5 ? &call.outputs[4] : nullptr;
-  run_update(call, context, {call.outputs[0], call.outputs[1], &call.outputs[2], &call.outputs[3], master},
-             a.range, rule);
+  const UpdateTensors tensors = tensors_of(call);
+  run_updates(context, std::span(&tensors, 1), rule_of(call));
+}
+
+void adamw_of_many(std::span<const KernelCall> calls, Context& context) {
+  struct Group {
+    AdamW rule;
+    std::vector<UpdateTensors> tensors;
+  };
+  std::vector<Group> groups;
+  for (const KernelCall& call : calls) {
+    const AdamW rule = rule_of(call);
+    const UpdateTensors tensors = tensors_of(call);
+    auto group = std::ranges::find_if(
+        groups, [&](const Group& g) { return g.rule == rule && same_types(g.tensors.front(), tensors); });
+    if (group == groups.end()) group = groups.insert(group, Group{rule, {}});
+    group->tensors.push_back(tensors);
+  }
+  for (const Group& group : groups) run_updates(context, std::span(group.tensors), group.rule);
 }
 
 }  // namespace tessera::cuda

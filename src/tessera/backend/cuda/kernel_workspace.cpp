@@ -6,9 +6,9 @@
 namespace tessera::cuda {
 namespace {
 
+// The norm's sum of squares is the one f64, a scalar.
 void check_types(const Graph& graph, const Node& node) {
   const auto check = [&](ValueId v) {
-    // The squared norm alone is f64: a scalar.
     TS_CHECK(graph.type(v).dtype != DType::f64 || graph.type(v).shape.rank() == 0,
              "[{}] {}: {} is not computed on cuda, expected f32 or bf16", op_name(node.op), node.name,
              graph.type(v).text());

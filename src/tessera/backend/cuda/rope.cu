@@ -20,29 +20,49 @@ struct RopeShape {
   int seq_len, columns, head_dim, half, turned_heads;
 };
 
-// A thread turns W pairs of one head of one token, in place.
-template <int W, class T>
-__global__ void turn_pairs(T* qkv, const float* table, RopeShape shape, float direction) {
-  const int packs = shape.half / W;
-  const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t token = at / (shape.turned_heads * packs);
-  if (token >= shape.tokens) return;
-  const int head = static_cast<int>(at / packs % shape.turned_heads), i = static_cast<int>(at % packs) * W;
-  T* const low = qkv + token * shape.columns + head * shape.head_dim + i;
-  T* const high = low + shape.half;
-  const float* const turns = table + (token % shape.seq_len * shape.half + i) * 2;
-  float first[W], second[W];
-  load<W>(low, first);
-  load<W>(high, second);
+// Pairs of x and y turned by angles with these (cosine, sine)s.
+template <int W>
+__device__ void turn(float (&x)[W], float (&y)[W], const float (&turns)[2 * W], float direction) {
 #pragma unroll
   for (int k = 0; k < W; ++k) {
     const float cosine = turns[2 * k], sine = direction * turns[2 * k + 1];
-    const float x = first[k], y = second[k];
-    first[k] = x * cosine - y * sine;
-    second[k] = y * cosine + x * sine;
+    const float first = x[k], second = y[k];
+    x[k] = first * cosine - second * sine;
+    y[k] = second * cosine + first * sine;
   }
-  store<W>(low, first);
-  store<W>(high, second);
+}
+
+// A block per token; a thread turns W pairs of one head. `to` may be `from`; where it is not, whole heads are
+// turned, and those that are not turned at all are copied.
+template <int W, class T>
+__global__ void turn_tokens(const T* from, T* to, const float* table, RopeShape shape, float direction) {
+  const std::int64_t token = blockIdx.x, begin = token * shape.columns;
+  // In 32 bits: a division of 64 would cost more than the turns.
+  const unsigned position = blockIdx.x % static_cast<unsigned>(shape.seq_len);
+  const float* const turns_of_token = table + std::int64_t{position} * shape.half * 2;
+  const unsigned packs = static_cast<unsigned>(shape.half / W);
+  for (unsigned t = threadIdx.x; t < shape.turned_heads * packs; t += blockDim.x) {
+    const unsigned head = t / packs, i = t % packs * W;
+    const std::int64_t low = begin + head * shape.head_dim + i, high = low + shape.half;
+    float first[W], second[W], turns[2 * W];
+    load<W>(from + low, first);
+    load<W>(from + high, second);
+    constexpr int kTurns = W == 1 ? 2 : 4;  // a pair, or 16 bytes
+#pragma unroll
+    for (int k = 0; k < 2 * W; k += kTurns) {
+      load<kTurns>(turns_of_token + 2 * i + k, reinterpret_cast<float(&)[kTurns]>(turns[k]));
+    }
+    turn(first, second, turns, direction);
+    store<W>(to + low, first);
+    store<W>(to + high, second);
+  }
+  if (from == to) return;
+  for (int c = shape.turned_heads * shape.head_dim + static_cast<int>(threadIdx.x) * W; c < shape.columns;
+       c += static_cast<int>(blockDim.x) * W) {
+    float copied[W];
+    load<W>(from + begin + c, copied);
+    store<W>(to + begin + c, copied);
+  }
 }
 
 }  // namespace
@@ -55,7 +75,8 @@ void rope_table(const KernelCall& call, Context& context) {
       attrs.theta);
 }
 
-// The planner nearly always turns in place; where it does not, the heads are copied first.
+// The planner nearly always turns in place. Where it does not and heads are turned in part, they are copied
+// first.
 void rope(const KernelCall& call, Context& context) {
   const auto& attrs = call.attrs->as<RopeAttrs>();
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
@@ -65,19 +86,23 @@ void rope(const KernelCall& call, Context& context) {
                         static_cast<int>(attrs.heads.head_dim),
                         static_cast<int>(call.inputs[1].shape[1]),
                         static_cast<int>(attrs.heads.heads + attrs.heads.kv_heads)};
-  if (x.data != y.data) {
+  const bool copied = x.data != y.data && 2 * shape.half != shape.head_dim;
+  if (copied) {
     check_cuda(cudaMemcpyAsync(y.data, x.data, static_cast<std::size_t>(x.num_bytes()),
                                cudaMemcpyDeviceToDevice, context.stream),
                "copy heads");
   }
   for_dtype(x.dtype, [&]<class T>(T) {
-    const bool fit =
-        packs_fit<T>(shape.half, data<T>(y)) && packs_fit<T>(shape.head_dim) && packs_fit<T>(shape.columns);
+    const T* const from = data<T>(copied ? y : x);
+    const auto* const table = data<float>(call.inputs[1]);
+    const bool fit = packs_fit<T>(shape.half, from, data<T>(y), table) && packs_fit<T>(shape.head_dim) &&
+                     packs_fit<T>(shape.columns);
     with_packs<T>(fit, [&]<class Width>(Width) {
       constexpr int W = Width::value;
-      const std::int64_t threads = shape.tokens * shape.turned_heads * (shape.half / W);
-      turn_pairs<W><<<num_blocks(threads, kThreads), kThreads, 0, context.stream>>>(
-          data<T>(y), data<float>(call.inputs[1]), shape, attrs.inverse ? -1.0f : 1.0f);
+      constexpr unsigned kMostThreads = 512;
+      const unsigned threads = row_threads(shape.turned_heads * shape.half, W, kMostThreads);
+      turn_tokens<W><<<static_cast<unsigned>(shape.tokens), threads, 0, context.stream>>>(
+          from, data<T>(y), table, shape, attrs.inverse ? -1.0f : 1.0f);
     });
   });
 }
