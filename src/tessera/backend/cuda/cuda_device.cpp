@@ -7,6 +7,7 @@
 #include "tessera/backend/cuda/gemm.h"
 #include "tessera/backend/cuda/initial_values.h"
 #include "tessera/backend/cuda/kernel.h"
+#include "tessera/backend/cuda/many_tensors.h"
 #include "tessera/backend/cuda/peak_flops.h"
 #include "tessera/backend/cuda/stopwatch.h"
 #include "tessera/backend/cuda/transfers.h"
@@ -78,52 +79,62 @@ class CudaDevice final : public Device {
     return cuda::workspace_bytes(graph, node, context_);
   }
   void run(Op op, const KernelCall& call) override {
-    made_current(ordinal_);
+    if (gathered_.empty() || op != gathered_op_) ready();
+    if (op == Op::adamw || op == Op::sum_squares) {
+      gathered_op_ = op;
+      gathered_.push_back(call);
+      return;
+    }
     kKernels[static_cast<std::size_t>(op)](call, context_);
-    const cudaError_t status = cudaGetLastError();
-    TS_CHECK(status == cudaSuccess, "cuda: [{}]: {}", op_name(op), cudaGetErrorString(status));
+    check_launch(op);
   }
   bool fuses(const Graph& graph, const Node& first, const Node& second) const override {
     return cuda::fuses(graph, first, second);
   }
   void run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second) override {
-    made_current(ordinal_);
+    ready();
     if (!cuda::run_pair(first_op, first, second_op, second, context_)) {
       return Device::run_fused(first_op, first, second_op, second);
     }
-    check_cuda(cudaGetLastError(), op_name(first_op).data());
+    check_launch(first_op);
   }
   void upload(std::byte* to, std::span<const std::byte> from) override {
-    made_current(ordinal_);
+    ready();
     transfers_.upload(to, from);
   }
   void download(std::span<std::byte> to, const std::byte* from) override {
-    made_current(ordinal_);
+    ready();
     transfers_.download(to, from);
   }
   void download_later(std::span<std::byte> to, const std::byte* from) override {
-    made_current(ordinal_);
+    ready();
     transfers_.download_later(to, from);
   }
   void synchronize() override {
-    made_current(ordinal_);
+    ready();
     transfers_.finish();
   }
   bool fill_normal(const TensorView& to, const NormalNumbers& numbers) override {
-    made_current(ordinal_);
+    ready();
     cuda::fill_normal(context_, to, numbers);
     return true;
   }
-  void mark(std::size_t moment) override { stopwatch_.mark(moment, stream_.get()); }
+  void mark(std::size_t moment) override {
+    ready();
+    stopwatch_.mark(moment, stream_.get());
+  }
   double seconds_between(std::size_t from, std::size_t to) override {
     return stopwatch_.seconds_between(from, to);
   }
   bool begin_capture() override {
-    made_current(ordinal_);
+    ready();
     cuda::begin_capture(stream_.get());
     return true;
   }
-  std::unique_ptr<CapturedProgram> end_capture() override { return cuda::end_capture(stream_.get()); }
+  std::unique_ptr<CapturedProgram> end_capture() override {
+    ready();
+    return cuda::end_capture(stream_.get());
+  }
   std::int64_t used_bytes() const override {
     made_current(ordinal_);
     std::size_t available = 0, total = 0;
@@ -131,7 +142,7 @@ class CudaDevice final : public Device {
     return static_cast<std::int64_t>(total - available);
   }
   double peak_flops() override {
-    made_current(ordinal_);
+    ready();
     return cuda::measured_peak_flops(context_);
   }
 
@@ -141,6 +152,20 @@ class CudaDevice final : public Device {
     return ordinal;
   }
 
+  static void check_launch(Op op) {
+    const cudaError_t status = cudaGetLastError();
+    TS_CHECK(status == cudaSuccess, "cuda: [{}]: {}", op_name(op), cudaGetErrorString(status));
+  }
+
+  // For the next piece of work: what was gathered goes first.
+  void ready() {
+    made_current(ordinal_);
+    if (gathered_.empty()) return;
+    (gathered_op_ == Op::adamw ? cuda::adamw_of_many : cuda::sum_squares_of_many)(gathered_, context_);
+    gathered_.clear();
+    check_launch(gathered_op_);
+  }
+
   int ordinal_;
   std::unique_ptr<Device> host_;
   Stream stream_;
@@ -148,6 +173,8 @@ class CudaDevice final : public Device {
   cuda::CudnnAttention cudnn_;
   cuda::Transfers transfers_;
   cuda::Stopwatch stopwatch_;
+  Op gathered_op_{};
+  std::vector<KernelCall> gathered_;  // nodes of one op, to run together (many_tensors.h)
   mutable cuda::Context context_;  // asking for scratch remembers how a shape will be computed
 };
 
