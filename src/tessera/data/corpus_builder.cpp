@@ -48,7 +48,7 @@ DocumentUnit document_unit(const std::filesystem::path& path, const CorpusOption
   }
   switch (options.documents) {
     case TextDocuments::file:
-      return DocumentUnit::file;
+      return options.cut_files ? DocumentUnit::file : DocumentUnit::whole_file;
     case TextDocuments::paragraph:
       return DocumentUnit::paragraph;
     case TextDocuments::line:
@@ -66,6 +66,7 @@ class PieceEncoder {
   void run() {
     switch (piece_.source.unit) {
       case DocumentUnit::file:
+      case DocumentUnit::whole_file:
         return encode_part_of_file();
       case DocumentUnit::paragraph:
         return encode_paragraphs();
