@@ -21,6 +21,7 @@ struct DataCommand {
 constexpr std::array kCommands = {
     DataCommand{"bpe", "train a byte-level BPE on texts", data_bpe_command},
     DataCommand{"build", "turn texts or JSON lines into PREFIX.bin and PREFIX.idx", data_build_command},
+    DataCommand{"index", "write the maps by which NeMo reads a corpus in samples", data_index_command},
     DataCommand{"tokenize", "write the ids of one text as raw int32", data_tokenize_command},
 };
 

@@ -6,6 +6,7 @@ namespace tessera {
 
 int data_bpe_command(int argc, const char* const* argv);
 int data_build_command(int argc, const char* const* argv);
+int data_index_command(int argc, const char* const* argv);
 int data_tokenize_command(int argc, const char* const* argv);
 
 inline constexpr const char* kTokenizerHelp =
