@@ -51,7 +51,7 @@ Row row_of(const BertShard& shard, std::int64_t number) {
   std::vector<std::int32_t> labels(static_cast<std::size_t>(shard.seq_len));
   copy_labels(shard, number, labels);
   for (std::size_t i = 0; i < row.ids.size(); ++i) {
-    if (labels[i] != kNotPredicted) row.original[i] = labels[i];
+    if (labels[i] != kNotScored) row.original[i] = labels[i];
   }
   return row;
 }
@@ -116,7 +116,7 @@ TEST(BertInstances, AreMasked80To10To10) {
     copy_labels(shard, number, labels);
     std::int64_t predictions = 0;
     for (std::size_t i = 0; i < row.ids.size(); ++i) {
-      if (labels[i] == kNotPredicted) continue;
+      if (labels[i] == kNotScored) continue;
       ++predictions;
       ASSERT_GE(labels[i], 1000);  // never [CLS] or [SEP]
       num_masked += row.ids[i] == kMask;

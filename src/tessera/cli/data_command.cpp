@@ -20,6 +20,7 @@ struct DataCommand {
 
 constexpr std::array kCommands = {
     DataCommand{"bert", "make BERT's HDF5 shards of masked sentence pairs from texts", data_bert_command},
+    DataCommand{"blocks", "cut texts or JSON lines into blocks, as run_clm does", data_blocks_command},
     DataCommand{"bpe", "train a byte-level BPE on texts", data_bpe_command},
     DataCommand{"build", "turn texts or JSON lines into PREFIX.bin and PREFIX.idx", data_build_command},
     DataCommand{"index", "write the maps by which NeMo reads a corpus in samples", data_index_command},

@@ -5,6 +5,7 @@
 namespace tessera {
 
 int data_bert_command(int argc, const char* const* argv);
+int data_blocks_command(int argc, const char* const* argv);
 int data_bpe_command(int argc, const char* const* argv);
 int data_build_command(int argc, const char* const* argv);
 int data_index_command(int argc, const char* const* argv);

@@ -9,6 +9,9 @@
 
 namespace tessera {
 
+inline constexpr std::int32_t kNotScored =
+    -100;  // the target of a token after which nothing is to be predicted
+
 struct Batch {
   Batch() = default;
   Batch(std::int64_t num_rows, std::int64_t row_tokens)

@@ -74,7 +74,7 @@ void write_bert_shard(const std::filesystem::path& path, const BertShard& shard)
 
 void copy_labels(const BertShard& shard, std::int64_t row, std::span<std::int32_t> out) {
   TS_ASSERT(row >= 0 && row < shard.num_rows && std::ssize(out) == shard.seq_len);
-  std::fill(out.begin(), out.end(), kNotPredicted);
+  std::fill(out.begin(), out.end(), kNotScored);
   const auto first = static_cast<std::size_t>(row * shard.max_predictions);
   const auto size = static_cast<std::size_t>(shard.max_predictions);
   for (std::size_t i = first; i < first + size; ++i) {

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-namespace tessera {
+#include "tessera/data/batch.h"
 
-inline constexpr std::int32_t kNotPredicted = -100;  // the label of a token that is not to be predicted
+namespace tessera {
 
 struct BertShard {
   std::int64_t num_rows = 0;         // N
@@ -36,7 +36,7 @@ BertShard read_bert_shard(const std::filesystem::path& path);
 
 void write_bert_shard(const std::filesystem::path& path, const BertShard& shard);
 
-// The labels of one row: kNotPredicted but at the masked positions, which end with the first 0.
+// The labels of one row: kNotScored but at the masked positions, which end with the first 0.
 void copy_labels(const BertShard& shard, std::int64_t row, std::span<std::int32_t> out);
 
 }  // namespace tessera

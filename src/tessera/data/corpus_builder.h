@@ -32,6 +32,8 @@ enum class CorpusFormat {
   json_lines,  // a JSON object per line
 };
 
+bool is_json_corpus(const std::filesystem::path& path, CorpusFormat format);
+
 enum class TextDocuments {
   file,       // the whole file is one document
   paragraph,  // blank lines separate documents
