@@ -1,7 +1,5 @@
 #include "tessera/text/tokenizer.h"
 
-#include <array>
-
 #include "tessera/base/error.h"
 #include "tessera/text/bpe_tokenizer.h"
 #include "tessera/text/hf_tokenizer.h"
@@ -24,8 +22,8 @@ std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
   for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt"}) {
     if (fs::exists(folder / name)) return open_tokenizer(folder / name);
   }
-  TS_CHECK(!has_vocab && !has_merges, "{}: found {} but no {}", folder.string(),
-           has_vocab ? "vocab.json" : "merges.txt", has_vocab ? "merges.txt" : "vocab.json");
+  if (has_vocab || has_merges)
+    return std::make_unique<BpeTokenizer>(BpeTokenizer::load(folder));  // names the other
   fail("{}: the folder holds no tokenizer; {}", folder.string(), kExpected);
 }
 
