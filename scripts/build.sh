@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config
           libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libxxhash-dev
-          libopenmpi-dev openmpi-bin)
+          libicu-dev libsentencepiece-dev libhdf5-dev libopenmpi-dev openmpi-bin)
 tests=OFF
 cuda=OFF
 [ -e /dev/nvidiactl ] && cuda=AUTO

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "data/scratch_folder.h"
@@ -110,6 +111,29 @@ TEST_F(IndexedDatasetFiles, RefusesAnInt64TokenThatIsNoId) {
   expect_error([&] { read.sequence(2); }, "c.bin", "token 3 ", "1099511627776");
 }
 
+// Code 7 is float32 to Megatron-LM and float64 to NeMo.
+TEST_F(IndexedDatasetFiles, ReadsFloatsThatAreIds) {
+  std::string singles, doubles;
+  for (const int id : {1, 2, 3, 50256, 5}) {
+    put(singles, static_cast<float>(id));
+    put(doubles, static_cast<double>(id));
+  }
+  const IndexedDataset of_megatron = open({.code = 7, .pointers = {0, 8, 8}, .bin = singles});
+  EXPECT_EQ(of_megatron.dtype(), TokenDType::f32);
+  EXPECT_EQ(of_megatron.sequence(2), (std::vector<std::int32_t>{3, 50256, 5}));
+  for (const std::uint8_t code : {std::uint8_t{6}, std::uint8_t{7}}) {
+    const IndexedDataset of_nemo = open({.code = code, .pointers = {0, 16, 16}, .bin = doubles});
+    EXPECT_EQ(of_nemo.dtype(), TokenDType::f64);
+    EXPECT_EQ(of_nemo.sequence(2), (std::vector<std::int32_t>{3, 50256, 5}));
+  }
+  for (const double stranger : {0.5, 1e10, std::nan("")}) {
+    std::string bin = doubles.substr(0, 32);
+    put(bin, stranger);
+    const IndexedDataset read = open({.code = 6, .pointers = {0, 16, 16}, .bin = bin});
+    expect_error([&] { read.sequence(2); }, "c.bin", "token 4 ", "not an id");
+  }
+}
+
 TEST_F(IndexedDatasetFiles, RefusesMissingFiles) {
   expect_error([&] { IndexedDataset(folder_ / "c"); }, "c.idx", "No such file");
   put_file(folder_ / "c.idx", Fields{}.idx());
@@ -143,8 +167,7 @@ TEST_F(IndexedDatasetFiles, RefusesWrongHeaderFields) {
   expect_refused({.version = 2}, "c.idx", "version 2", "expected 1");
   expect_refused({.code = 0}, "c.idx", "dtype code 0");
   expect_refused({.code = 9}, "c.idx", "dtype code 9", "uint16");
-  expect_refused({.code = 6}, "c.idx", "code 6", "float64");
-  expect_refused({.code = 7}, "c.idx", "code 7", "float32");
+  expect_refused({.code = 0}, "c.idx", "dtype code 0", "uint16");
   expect_refused({.num_sequences = 4}, "c.idx", "4 sequences");
   expect_refused({.num_sequences = std::uint64_t{1} << 62}, "c.idx", "4611686018427387904 sequences");
   expect_refused({.num_bounds = ~std::uint64_t{0}}, "c.idx", "18446744073709551615 document bounds");

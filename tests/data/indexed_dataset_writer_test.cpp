@@ -29,9 +29,14 @@ TEST(IndexedDatasetWriter, ChoosesTheDtypeByVocabulary) {
 
 TEST(IndexedDatasetWriter, RoundTripsEveryDtypeAtItsLimits) {
   const std::vector<std::pair<TokenDType, std::vector<std::int32_t>>> cases = {
-      {TokenDType::u8, {0, 1, 255}},          {TokenDType::i8, {-128, 0, 127}},
-      {TokenDType::i16, {-32768, 32767}},     {TokenDType::u16, {0, 65535}},
-      {TokenDType::i32, {-1, 2147483647, 5}}, {TokenDType::i64, {-2147483647 - 1, 2147483647}},
+      {TokenDType::u8, {0, 1, 255}},
+      {TokenDType::i8, {-128, 0, 127}},
+      {TokenDType::i16, {-32768, 32767}},
+      {TokenDType::u16, {0, 65535}},
+      {TokenDType::i32, {-1, 2147483647, 5}},
+      {TokenDType::i64, {-2147483647 - 1, 2147483647}},
+      {TokenDType::f64, {-2147483647 - 1, 2147483647}},
+      {TokenDType::f32, {-1, 1 << 24}},
   };
   for (const auto& [dtype, tokens] : cases) {
     const ScratchFolder folder;

@@ -1,12 +1,16 @@
-// Batch: B rows of T token ids and, for each, the id that follows it.
+// Batch: B rows of T token ids and, for each, the id to predict there.
 //
-// Filled by TokenBatches, carried by PrefetchLoader, read by the training and evaluation loops.
+// Filled by TokenBatches, GptDataset, TextBlocks or BertShards, carried by PrefetchLoader, read by the
+// training and evaluation loops.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 namespace tessera {
+
+inline constexpr std::int32_t kNotScored =
+    -100;  // the target of a token after which nothing is to be predicted
 
 struct Batch {
   Batch() = default;
@@ -16,11 +20,26 @@ struct Batch {
         inputs(static_cast<std::size_t>(num_rows * row_tokens)),
         targets(inputs.size()) {}
 
-  std::int64_t batch_size = 0;        // B
-  std::int64_t seq_len = 0;           // T
-  std::vector<std::int32_t> inputs;   // [B,T]
-  std::vector<std::int32_t> targets;  // [B,T]: targets[b,t] follows inputs[b,t] in the corpus
-  std::int64_t first_sample = 0;      // global number of row 0; row b is sample first_sample + b
+  // With the fields of sentence pairs.
+  static Batch of_pairs(std::int64_t num_rows, std::int64_t row_tokens) {
+    Batch batch(num_rows, row_tokens);
+    batch.token_types.resize(batch.inputs.size());
+    batch.attention_mask.resize(batch.inputs.size());
+    batch.next_sentence.resize(static_cast<std::size_t>(num_rows));
+    return batch;
+  }
+
+  std::int64_t batch_size = 0;       // B
+  std::int64_t seq_len = 0;          // T
+  std::vector<std::int32_t> inputs;  // [B,T]
+  std::vector<std::int32_t>
+      targets;                    // [B,T]: what follows inputs[b,t]; of pairs: what was masked there, or -100
+  std::int64_t first_sample = 0;  // global number of row 0; row b is sample first_sample + b
+
+  // Empty but for sentence pairs (BERT).
+  std::vector<std::int32_t> token_types;     // [B,T]: 0 in the first sentence, 1 in the second
+  std::vector<std::int32_t> attention_mask;  // [B,T]: 0 on padding
+  std::vector<std::int32_t> next_sentence;   // [B]: 1 when the second sentence does not follow the first
 };
 
 }  // namespace tessera

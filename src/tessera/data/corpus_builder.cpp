@@ -40,15 +40,10 @@ struct Round {
 };
 
 DocumentUnit document_unit(const std::filesystem::path& path, const CorpusOptions& options) {
-  const std::string extension = path.extension().string();
-  const bool json_name = extension == ".jsonl" || extension == ".ndjson" || extension == ".json";
-  if (options.format == CorpusFormat::json_lines ||
-      (options.format == CorpusFormat::by_extension && json_name)) {
-    return DocumentUnit::json_line;
-  }
+  if (is_json_corpus(path, options.format)) return DocumentUnit::json_line;
   switch (options.documents) {
     case TextDocuments::file:
-      return DocumentUnit::file;
+      return options.cut_files ? DocumentUnit::file : DocumentUnit::whole_file;
     case TextDocuments::paragraph:
       return DocumentUnit::paragraph;
     case TextDocuments::line:
@@ -66,6 +61,7 @@ class PieceEncoder {
   void run() {
     switch (piece_.source.unit) {
       case DocumentUnit::file:
+      case DocumentUnit::whole_file:
         return encode_part_of_file();
       case DocumentUnit::paragraph:
         return encode_paragraphs();
@@ -195,6 +191,12 @@ void check_options(const CorpusOptions& options) {
 }
 
 }  // namespace
+
+bool is_json_corpus(const std::filesystem::path& path, CorpusFormat format) {
+  const std::string extension = path.extension().string();
+  const bool json_name = extension == ".jsonl" || extension == ".ndjson" || extension == ".json";
+  return format == CorpusFormat::json_lines || (format == CorpusFormat::by_extension && json_name);
+}
 
 CorpusSummary build_corpus(ThreadPool& pool, const std::vector<std::filesystem::path>& files,
                            const std::filesystem::path& prefix, const CorpusOptions& options,

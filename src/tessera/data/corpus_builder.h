@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-// Appends the ids of `text`. A document may be given in parts, see text_cut.h: an encoder that adds ids or
-// a space of its own at the start or end of a text does not fit.
+// Appends the ids of `text`. With CorpusOptions::cut_files a document may be given in parts, see text_cut.h:
+// an encoder that adds ids or a space of its own at the start or end of a text does not fit.
 using EncodeFunction = std::function<void(std::string_view text, std::vector<std::int32_t>& append_to)>;
 // Called once per thread, so that an encoder may keep caches.
 using EncoderFactory = std::function<EncodeFunction()>;
@@ -31,6 +31,8 @@ enum class CorpusFormat {
   text,
   json_lines,  // a JSON object per line
 };
+
+bool is_json_corpus(const std::filesystem::path& path, CorpusFormat format);
 
 enum class TextDocuments {
   file,       // the whole file is one document
@@ -45,6 +47,7 @@ struct CorpusOptions {
   std::int64_t vocab_size = 0;                    // decides the dtype; no id may reach it
   std::int32_t end_of_document_id = 0;            // appended to every document
   std::int64_t chunk_bytes = 1 << 20;             // of text per task
+  bool cut_files = true;  // whether a file that is one document may be encoded in parts
 };
 
 struct CorpusSummary {

@@ -32,6 +32,8 @@ std::size_t find_piece_end(DocumentUnit unit, std::string_view text, std::size_t
   switch (unit) {
     case DocumentUnit::file:
       return find_text_cut(text, from);
+    case DocumentUnit::whole_file:
+      return text.size();
     case DocumentUnit::paragraph:
       return find_paragraph_end(text, from);
     case DocumentUnit::line:
@@ -74,10 +76,11 @@ std::optional<CorpusPiece> CorpusPieces::next() {
   }
   const std::string_view text = file_text(*file_);
   const std::size_t end = find_piece_end(unit_, text, offset_ + chunk_bytes_);
+  const bool one_document = unit_ == DocumentUnit::file || unit_ == DocumentUnit::whole_file;
   CorpusPiece piece{.file = file_,
                     .unit = unit_,
                     .text = text.substr(offset_, end - offset_),
-                    .ends_document = unit_ == DocumentUnit::file && end == text.size()};
+                    .ends_document = one_document && end == text.size()};
   offset_ = end;
   if (end == text.size()) file_ = nullptr;
   return piece;

@@ -16,17 +16,18 @@
 namespace tessera {
 
 enum class DocumentUnit {
-  file,       // one document; long ones are cut into several pieces (text_cut.h)
-  paragraph,  // lines between blank lines
-  line,       // every line that is not blank
-  json_line,  // every line is a JSON object
+  file,        // one document; long ones are cut into several pieces (text_cut.h)
+  whole_file,  // one document, one piece
+  paragraph,   // lines between blank lines
+  line,        // every line that is not blank
+  json_line,   // every line is a JSON object
 };
 
 struct CorpusPiece {
   std::shared_ptr<const MappedFile> file;
   DocumentUnit unit = DocumentUnit::file;
   std::string_view text;       // inside file; whole documents, except for DocumentUnit::file
-  bool ends_document = false;  // DocumentUnit::file only: the last piece of its file
+  bool ends_document = false;  // of a file that is one document: its last piece
 };
 
 struct CorpusFile {

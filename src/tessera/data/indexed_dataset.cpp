@@ -1,6 +1,7 @@
 #include "tessera/data/indexed_dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -39,14 +40,23 @@ void check_magic(std::span<const std::byte> bytes, const std::string& file) {
 }
 
 TokenDType dtype_of_code(int code, const std::string& file) {
-  TS_CHECK(code != 6, "{}: dtype code 6 is float64; tokens must be integers", file);
-  TS_CHECK(code != 7,
-           "{}: dtype code 7 is a float (float64 in NeMo, float32 in Megatron-LM); tokens must be integers",
-           file);
-  TS_CHECK((code >= 1 && code <= 5) || code == 8,
-           "{}: unknown dtype code {}, expected 1 uint8, 2 int8, 3 int16, 4 int32, 5 int64 or 8 uint16", file,
-           code);
+  TS_CHECK(
+      code >= 1 && code <= 8,
+      "{}: unknown dtype code {}, expected 1 uint8, 2 int8, 3 int16, 4 int32, 5 int64, 6 float64, 7 float or "
+      "8 uint16",
+      file, code);
   return static_cast<TokenDType>(code);
+}
+
+// Whether a stored number is an id: whole, and in the range of int32.
+template <class Stored>
+bool is_id(Stored value) {
+  using Limits = std::numeric_limits<std::int32_t>;
+  const auto wide = static_cast<double>(value);
+  if constexpr (std::is_floating_point_v<Stored>) {
+    if (!(std::trunc(value) == value)) return false;
+  }
+  return wide >= Limits::min() && wide <= Limits::max();
 }
 
 }  // namespace
@@ -86,6 +96,14 @@ void IndexedDataset::read_header() {
   TS_CHECK(num_bounds >= 1, "{}: the document index is empty, expected at least the bound 0", file);
   num_sequences_ = static_cast<std::int64_t>(num_sequences);
   num_document_bounds_ = static_cast<std::int64_t>(num_bounds);
+  if (dtype_ == TokenDType::f32 && has_eight_byte_tokens()) dtype_ = TokenDType::f64;
+}
+
+// Code 7 means float64 in NeMo's files; the size of the .bin tells.
+bool IndexedDataset::has_eight_byte_tokens() const {
+  std::int64_t tokens = 0;
+  for (std::int64_t i = 0; i < num_sequences_; ++i) tokens += sequence_tokens(i);
+  return tokens > 0 && std::ssize(bin_.bytes()) == 8 * tokens;
 }
 
 // A pointer must be the sum of the sizes before it: then the .bin is one stream without gaps, which is
@@ -153,11 +171,9 @@ void IndexedDataset::copy_tokens(std::int64_t first_token, std::span<std::int32_
   with_token_type(dtype_, [&]<class Stored>(Stored) {
     // The mapping starts on a page and .bin has no header, so tokens are aligned.
     const Stored* from = reinterpret_cast<const Stored*>(bin_.bytes().data()) + first_token;
-    if constexpr (std::is_same_v<Stored, std::int64_t>) {
-      using Limits = std::numeric_limits<std::int32_t>;
+    if constexpr (std::is_same_v<Stored, std::int64_t> || std::is_floating_point_v<Stored>) {
       for (std::size_t i = 0; i < out.size(); ++i) {
-        TS_CHECK(from[i] >= Limits::min() && from[i] <= Limits::max(),
-                 "{}: token {} is {}, which is not an id", bin_.path().string(),
+        TS_CHECK(is_id(from[i]), "{}: token {} is {}, which is not an id", bin_.path().string(),
                  first_token + static_cast<std::int64_t>(i), from[i]);
       }
     }

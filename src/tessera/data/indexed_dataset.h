@@ -46,11 +46,12 @@ class IndexedDataset {
   std::vector<std::int32_t> sequence(std::int64_t sequence) const;
 
   // Copies tokens [first_token, first_token + out.size()) of the concatenated stream. Throws Error when
-  // an int64 token does not fit.
+  // an int64 or float is not an id.
   void copy_tokens(std::int64_t first_token, std::span<std::int32_t> out) const;
 
  private:
   void read_header();
+  bool has_eight_byte_tokens() const;
   void check_sequences() const;
   void check_documents() const;
 

@@ -1,6 +1,7 @@
 #include "tessera/data/indexed_dataset_writer.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -19,6 +20,16 @@ void write_array(AtomicFile& file, const std::vector<T>& values) {
 template <class T>
 void write_value(AtomicFile& file, T value) {
   file.write(&value, sizeof value);
+}
+
+// Whether an id is the same after a way through the file.
+template <class Stored>
+bool holds(std::int32_t id) {
+  if constexpr (std::is_floating_point_v<Stored>) {
+    return static_cast<std::int64_t>(static_cast<Stored>(id)) == id;
+  } else {
+    return std::in_range<Stored>(id);
+  }
 }
 
 }  // namespace
@@ -62,7 +73,7 @@ void IndexedDatasetWriter::end_sequence() {
 // One pass checks and one converts, both vectorised: on many cores this serial part sets the pace.
 void IndexedDatasetWriter::append(std::span<const std::int32_t> tokens) {
   with_token_type(dtype_, [&]<class Stored>(Stored) {
-    const auto misfit = [](std::int32_t id) { return !std::in_range<Stored>(id); };
+    const auto misfit = [](std::int32_t id) { return !holds<Stored>(id); };
     while (!tokens.empty()) {
       const auto part =
           tokens.first(std::min(tokens.size(), (kBufferBytes - buffered_bytes_) / sizeof(Stored)));

@@ -16,7 +16,10 @@ PrefetchLoader::PrefetchLoader(FillFunction fill, const PrefetchOptions& options
   TS_CHECK(options.first_sample >= 0, "first_sample: found {}, expected 0 or more", options.first_sample);
   TS_CHECK(options.num_batches >= 2,
            "batches to prefetch: found {}, expected at least 2 (one in use, one ahead)", options.num_batches);
-  ring_.assign(static_cast<std::size_t>(options.num_batches), Batch(options.batch_size, options.seq_len));
+  const auto make = options.pairs ? &Batch::of_pairs : +[](std::int64_t rows, std::int64_t tokens) {
+    return Batch(rows, tokens);
+  };
+  ring_.assign(static_cast<std::size_t>(options.num_batches), make(options.batch_size, options.seq_len));
   worker_ = std::thread([this] { work(); });
 }
 

@@ -25,6 +25,7 @@ struct PrefetchOptions {
   std::int64_t seq_len = 0;
   std::int64_t first_sample = 0;
   int num_batches = 4;  // in the ring: one in use, the rest ahead
+  bool pairs = false;   // batches with the fields of sentence pairs
 };
 
 class PrefetchLoader {

@@ -1,4 +1,7 @@
-// TokenDType: the integer types a Megatron .bin stores its tokens in; the values are the codes of the .idx.
+// TokenDType: the types a Megatron .bin stores its tokens in; the values are the codes of the .idx.
+//
+// Two are floats: ids that somebody's array of floats held. Code 7 is float32 in Megatron-LM and float64 in
+// NeMo; a reader tells by the size of the .bin.
 #pragma once
 
 #include <bit>
@@ -10,7 +13,7 @@ namespace tessera {
 static_assert(std::endian::native == std::endian::little,
               "tokens are read in place, and files are little-endian");
 
-enum class TokenDType : std::uint8_t { u8 = 1, i8 = 2, i16 = 3, i32 = 4, i64 = 5, u16 = 8 };
+enum class TokenDType : std::uint8_t { u8 = 1, i8 = 2, i16 = 3, i32 = 4, i64 = 5, f64 = 6, f32 = 7, u16 = 8 };
 
 constexpr std::int64_t token_bytes(TokenDType dtype) {
   switch (dtype) {
@@ -21,8 +24,10 @@ constexpr std::int64_t token_bytes(TokenDType dtype) {
     case TokenDType::u16:
       return 2;
     case TokenDType::i32:
+    case TokenDType::f32:
       return 4;
     case TokenDType::i64:
+    case TokenDType::f64:
       return 8;
   }
   return 0;
@@ -40,6 +45,10 @@ constexpr std::string_view token_dtype_name(TokenDType dtype) {
       return "int32";
     case TokenDType::i64:
       return "int64";
+    case TokenDType::f64:
+      return "float64";
+    case TokenDType::f32:
+      return "float32";
     case TokenDType::u16:
       return "uint16";
   }
@@ -65,6 +74,10 @@ decltype(auto) with_token_type(TokenDType dtype, F&& f) {
       return f(std::uint16_t{});
     case TokenDType::i64:
       return f(std::int64_t{});
+    case TokenDType::f64:
+      return f(double{});
+    case TokenDType::f32:
+      return f(float{});
     case TokenDType::i32:
       break;
   }

@@ -5,20 +5,30 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/text/bpe_encoder.h"
 #include "tessera/text/pretokenize.h"
 
 namespace tessera {
 
-BpeTokenizer::BpeTokenizer(BpeVocabulary vocabulary)
+namespace {
+
+bool occurs_in_utf8(std::size_t byte) {
+  return byte != 0xc0 && byte != 0xc1 && byte <= 0xf4;
+}
+
+}  // namespace
+
+BpeTokenizer::BpeTokenizer(BpeVocabulary vocabulary, BpeInput input)
     : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges) {
   id_of_byte_.fill(-1);
   for (std::size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
     const std::string& token = vocabulary_.tokens[id];
     if (token.size() == 1) id_of_byte_[static_cast<unsigned char>(token[0])] = static_cast<std::int32_t>(id);
   }
-  const auto missing = std::find(id_of_byte_.begin(), id_of_byte_.end(), -1);
-  TS_CHECK(missing == id_of_byte_.end(), "the vocabulary has no token for byte {}",
-           missing - id_of_byte_.begin());
+  for (std::size_t byte = 0; byte < id_of_byte_.size(); ++byte) {
+    const bool needed = input == BpeInput::any_bytes || occurs_in_utf8(byte);
+    TS_CHECK(id_of_byte_[byte] >= 0 || !needed, "the vocabulary has no token for byte {}", byte);
+  }
 }
 
 BpeTokenizer BpeTokenizer::load(const std::filesystem::path& folder) {
@@ -47,14 +57,12 @@ void BpeTokenizer::encode_piece(std::string_view piece, std::vector<std::int32_t
   append_to.resize(first + merges_.merge(ids));
 }
 
-std::string BpeTokenizer::decode(std::span<const std::int32_t> ids) const {
-  std::string text;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    TS_CHECK(ids[i] >= 0 && ids[i] < vocab_size(),
-             "cannot decode id {} at position {}: the vocabulary has {} tokens", ids[i], i, vocab_size());
-    text += vocabulary_.tokens[static_cast<std::size_t>(ids[i])];
-  }
-  return text;
+std::unique_ptr<TextEncoder> BpeTokenizer::make_encoder() const {
+  return std::make_unique<BpeEncoder>(*this);
+}
+
+std::string BpeTokenizer::text_of(std::int32_t id) const {
+  return vocabulary_.tokens[static_cast<std::size_t>(id)];
 }
 
 std::optional<std::int32_t> BpeTokenizer::id_of(std::string_view token) const {

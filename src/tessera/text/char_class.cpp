@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "tessera/text/utf8.h"
+
 namespace tessera {
 namespace {
 
@@ -220,30 +222,6 @@ constexpr std::array<CharClass, 128> make_ascii_classes() {
 
 constexpr std::array<CharClass, 128> kAsciiClasses = make_ascii_classes();
 
-struct DecodedChar {
-  std::uint32_t code_point;
-  std::size_t num_bytes;  // 0: not well-formed
-};
-
-// Reads a sequence of two to four bytes; refuses overlong forms, surrogates and code points past U+10FFFF.
-DecodedChar decode_multibyte(std::string_view rest) {
-  const auto byte = [&](std::size_t i) {
-    return static_cast<std::uint32_t>(static_cast<unsigned char>(rest[i]));
-  };
-  const std::uint32_t lead = byte(0);
-  const std::size_t num_bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || rest.size() < num_bytes) return {0, 0};
-  std::uint32_t code_point = lead & (0x7fu >> num_bytes);
-  for (std::size_t i = 1; i < num_bytes; ++i) {
-    if ((byte(i) & 0xc0u) != 0x80u) return {0, 0};
-    code_point = code_point << 6 | (byte(i) & 0x3fu);
-  }
-  const bool overlong = code_point < (num_bytes == 4 ? 0x10000u : num_bytes == 3 ? 0x800u : 0x80u);
-  const bool surrogate = code_point >= 0xd800 && code_point <= 0xdfff;
-  if (overlong || surrogate || code_point > 0x10ffff) return {0, 0};
-  return {code_point, num_bytes};
-}
-
 }  // namespace
 
 CharClass class_of(char32_t code_point) {
@@ -258,7 +236,7 @@ CharClass class_of(char32_t code_point) {
 ClassifiedChar classify_char(std::string_view text, std::size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
   if (lead < kAsciiClasses.size()) return {kAsciiClasses[lead], 1};
-  const DecodedChar decoded = decode_multibyte(text.substr(at));
+  const DecodedChar decoded = decode_multibyte(text, at);
   if (decoded.num_bytes == 0) return {CharClass::other, 1};
   return {class_of(decoded.code_point), decoded.num_bytes};
 }

@@ -1,0 +1,84 @@
+#include "tessera/base/error.h"
+#include "tessera/base/mapped_file.h"
+#include "tessera/cli/data_commands.h"
+#include "tessera/cli/options.h"
+#include "tessera/cli/terminal.h"
+#include "tessera/data/bert_instances.h"
+#include "tessera/data/corpus_pieces.h"
+#include "tessera/text/tokenizer.h"
+
+namespace tessera {
+namespace {
+
+std::int32_t special_id(const Tokenizer& tokenizer, const std::string& path, const char* name) {
+  const std::optional<std::int32_t> id = tokenizer.id_of(name);
+  TS_CHECK(id.has_value(), "{}: the vocabulary has no {}, expected BERT's", path, name);
+  return *id;
+}
+
+BertDocuments read_documents(const Tokenizer& tokenizer, const std::vector<std::string>& files) {
+  BertDocuments documents;
+  const std::unique_ptr<TextEncoder> encoder = tokenizer.make_encoder();
+  for (const std::string& path : files) {
+    const MappedFile file(path);
+    for_each_line(file_text(file), [&](std::string_view line) {
+      if (is_blank(line)) return documents.end_document();
+      encoder->encode(line, documents.tokens);
+      documents.end_sentence();
+    });
+    documents.end_document();
+  }
+  return documents;
+}
+
+}  // namespace
+
+int data_bert_command(int argc, const char* const* argv) {
+  std::vector<std::string> files;
+  std::string out, tokenizer_path, name = "corpus";
+  std::int64_t num_shards = 8, seed = 12345;
+  BertInstanceOptions instances;
+  Options options(
+      "tessera data bert",
+      "Make BERT's training data: HDF5 shards of sentence pairs with masked tokens. A text has one sentence "
+      "per line and blank lines between documents.");
+  options.option("--out FOLDER", &out, "where to write NAME_training_0.hdf5 and so on");
+  options.option("--tokenizer PATH", &tokenizer_path, "BERT's vocab.txt");
+  options.option("--shards N", &num_shards,
+                 "files to write; training wants one for each data-parallel rank at least");
+  options.option("--name NAME", &name, "how the files' names begin");
+  options.option("--seq N", &instances.seq_len, "tokens of a sequence");
+  options.option("--predictions N", &instances.max_predictions, "masked tokens of a sequence at most");
+  options.option("--mask-probability P", &instances.mask_probability, "share of the tokens that is masked");
+  options.option("--short-probability P", &instances.short_probability, "share of shorter sequences");
+  options.option("--copies N", &instances.copies, "how often each document is used, masked anew");
+  options.option("--seed S", &seed, "of pairs and masks");
+  options.rest("FILE", &files, "the texts");
+  if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
+  TS_CHECK(!files.empty() && !out.empty() && !tokenizer_path.empty(),
+           "tessera data bert needs --out FOLDER, --tokenizer PATH and at least one FILE; see --help");
+  TS_CHECK(num_shards >= 1, "--shards: found {}, expected at least 1", num_shards);
+
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
+  instances.seed = static_cast<std::uint64_t>(seed);
+  instances.cls = special_id(*tokenizer, tokenizer_path, "[CLS]");
+  instances.sep = special_id(*tokenizer, tokenizer_path, "[SEP]");
+  instances.mask = special_id(*tokenizer, tokenizer_path, "[MASK]");
+  instances.vocab_size = tokenizer->vocab_size();
+  const BertDocuments documents = read_documents(*tokenizer, files);
+  std::filesystem::create_directories(out);
+  ProgressBar bar(stderr, progress_options("bert", num_shards));
+  std::int64_t num_rows = 0;
+  for (std::int64_t shard = 0; shard < num_shards; ++shard) {
+    const BertShard made = make_bert_shard(documents, shard, num_shards, instances);
+    write_bert_shard(std::filesystem::path(out) / fmt::format("{}_training_{}.hdf5", name, shard), made);
+    num_rows += made.num_rows;
+    bar.update(shard + 1, "shards");
+  }
+  bar.finish("shards");
+  fmt::print("{} sequences of {} documents in {} shards in {}\n", num_rows, documents.num_documents(),
+             num_shards, out);
+  return 0;
+}
+
+}  // namespace tessera

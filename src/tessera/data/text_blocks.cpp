@@ -1,0 +1,121 @@
+#include "tessera/data/text_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/atomic_file.h"
+#include "tessera/base/error.h"
+#include "tessera/base/philox.h"
+#include "tessera/data/sample_order.h"
+#include "tessera/data/text_block_builder.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string stamp_of_one(const fs::path& path) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  TS_CHECK(!error, "cannot read {}: {}", path.string(), error.message());
+  const auto changed = fs::last_write_time(path).time_since_epoch().count();
+  return fmt::format("{}, {} bytes, changed {}\n", fs::absolute(path).lexically_normal().string(), size,
+                     changed);
+}
+
+// All that the blocks depend on, one thing a line. Kept beside them and compared in full.
+std::string description(const std::vector<fs::path>& files, const TextBlockOptions& options) {
+  std::string text = fmt::format(
+      "blocks of {} tokens from batches of {} texts\nnewlines kept: {}\nJSON key: {}\nformat: "
+      "{}\nvocabulary: {}\n"
+      "tokenizer: {}\n",
+      options.block_size, options.texts_per_batch, options.keep_newlines, options.json_key,
+      static_cast<int>(options.format), options.vocab_size, options.tokenizer);
+  for (const fs::path& file : files) text += "text: " + stamp_of_one(file);
+  return text;
+}
+
+bool was_made(const fs::path& prefix, const fs::path& sidecar, const std::string& made_from) {
+  return fs::exists(bin_path(prefix)) && fs::exists(idx_path(prefix)) && fs::exists(sidecar) &&
+         read_file(sidecar) == made_from;
+}
+
+}  // namespace
+
+std::string file_stamp(const fs::path& path) {
+  if (!fs::is_directory(path)) return stamp_of_one(path);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::string text;
+  for (const fs::path& file : files) text += stamp_of_one(file);
+  return text;
+}
+
+TextBlockFiles ensure_text_blocks(ThreadPool& pool, const std::vector<fs::path>& files,
+                                  const fs::path& folder, const TextBlockOptions& options,
+                                  const EncoderFactory& make_encoder) {
+  TS_CHECK(options.block_size >= 2, "block_size: found {}, expected at least 2", options.block_size);
+  TS_CHECK(options.texts_per_batch >= 1, "texts_per_batch: found {}, expected at least 1",
+           options.texts_per_batch);
+  const std::string made_from = description(files, options);
+  TextBlockFiles blocks;
+  blocks.prefix = folder / fmt::format("blocks_{:016x}", name_hash(made_from));
+  const fs::path sidecar = blocks.prefix.string() + ".txt";
+  if (was_made(blocks.prefix, sidecar, made_from)) {
+    blocks.reused = true;
+    blocks.num_blocks = IndexedDataset(blocks.prefix).num_sequences();
+    blocks.message =
+        fmt::format("reusing {} blocks of {} tokens in {}.bin: the texts and the tokenizer have not changed",
+                    blocks.num_blocks, options.block_size, blocks.prefix.string());
+    return blocks;
+  }
+  fs::create_directories(folder);
+  const TextBlockSummary summary = build_text_blocks(pool, files, blocks.prefix, options, make_encoder);
+  write_file(sidecar, made_from);
+  blocks.num_blocks = summary.num_blocks;
+  blocks.message =
+      fmt::format("made {} blocks of {} tokens from {} texts ({} tokens, {} of them left over) in {}.bin",
+                  summary.num_blocks, options.block_size, summary.num_texts, summary.num_tokens,
+                  summary.num_tokens - summary.num_blocks * options.block_size, blocks.prefix.string());
+  return blocks;
+}
+
+TextBlocks::TextBlocks(std::shared_ptr<const IndexedDataset> blocks, std::int64_t block_size,
+                       std::int64_t vocab_size, std::optional<std::uint64_t> shuffle_seed)
+    : blocks_(std::move(blocks)),
+      block_size_(block_size),
+      vocab_size_(vocab_size),
+      shuffle_seed_(shuffle_seed) {
+  const std::string file = blocks_->bin_file().string();
+  TS_CHECK(vocab_size >= 1, "vocab_size: found {}, expected at least 1", vocab_size);
+  TS_CHECK(blocks_->num_sequences() >= 1, "{}: found no block", file);
+  for (std::int64_t i = 0; i < blocks_->num_sequences(); ++i) {
+    TS_CHECK(blocks_->sequence_tokens(i) == block_size, "{}: block {} has {} tokens, expected {}", file, i,
+             blocks_->sequence_tokens(i), block_size);
+  }
+}
+
+void TextBlocks::fill(std::int64_t first_sample, Batch& batch) const {
+  TS_ASSERT(first_sample >= 0 && batch.seq_len == block_size_);
+  batch.first_sample = first_sample;
+  const auto size = static_cast<std::size_t>(block_size_);
+  for (std::int64_t row = 0; row < batch.batch_size; ++row) {
+    const std::int64_t number = first_sample + row;
+    const std::int64_t block =
+        shuffle_seed_ ? sample_at(*shuffle_seed_, samples_per_epoch(), number) : number % samples_per_epoch();
+    const auto inputs = std::span(batch.inputs).subspan(static_cast<std::size_t>(row) * size, size);
+    const auto targets = std::span(batch.targets).subspan(static_cast<std::size_t>(row) * size, size);
+    blocks_->copy_tokens(block * block_size_, inputs);
+    for (const std::int32_t id : inputs) {
+      TS_CHECK(id >= 0 && id < vocab_size_, "{}: block {} has id {}, but the model's vocabulary has {} ids",
+               blocks_->bin_file().string(), block, id, vocab_size_);
+    }
+    std::copy(inputs.begin() + 1, inputs.end(), targets.begin());
+    targets.back() = kNotScored;
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,43 @@
+// SentencepieceTokenizer: a SentencePiece .model, Llama's among them, through libsentencepiece.
+//
+// Opened by open_tokenizer. The library puts a space before a text and treats a text as one, so a document is
+// never given in parts. No ids are added: </s> at the end of documents is the corpus builder's, as with every
+// tokenizer.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/text/tokenizer.h"
+
+namespace sentencepiece {
+class SentencePieceProcessor;
+}
+
+namespace tessera {
+
+class SentencepieceTokenizer : public Tokenizer {
+ public:
+  explicit SentencepieceTokenizer(const std::filesystem::path& path);
+  ~SentencepieceTokenizer() override;
+
+  int vocab_size() const override;
+  std::unique_ptr<TextEncoder> make_encoder() const override;
+  std::string text_of(std::int32_t id) const override;
+  std::string decode(std::span<const std::int32_t> ids) const override;
+  std::optional<std::int32_t> id_of(std::string_view token) const override;
+  std::optional<std::int32_t> end_of_document() const override;
+  bool encodes_parts_alone() const override { return false; }
+
+ private:
+  class Encoder;
+  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+  bool by_words_ = false;
+};
+
+}  // namespace tessera

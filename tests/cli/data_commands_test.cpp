@@ -1,0 +1,103 @@
+// `tessera data` from outside: the files it writes and the words with which it refuses bad data.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "cli/program_test_folder.h"
+#include "tessera/data/bert_shards.h"
+#include "tessera/data/indexed_dataset.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGolden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden";
+
+class DataCommandsTest : public ProgramTestFolder {
+ protected:
+  DataCommandsTest() {
+    folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nlicense\nof\nwork\n##s\n.\n");
+    folder.write("text.txt",
+                 "The license of the works.\nThe work.\n\nOf the work.\nThe license.\nOf the license.\n");
+  }
+
+  std::vector<std::int32_t> read_ids(const char* file) const {
+    const std::string bytes = bytes_of(path() / file);
+    std::vector<std::int32_t> ids(bytes.size() / 4);
+    std::memcpy(ids.data(), bytes.data(), bytes.size());
+    return ids;
+  }
+};
+
+TEST_F(DataCommandsTest, TokenizeTakesAnyTokenizer) {
+  expect_success({"data", "tokenize", "--tokenizer", "vocab.txt", "--in", "text.txt", "--out", "ids"});
+  EXPECT_EQ(read_ids("ids"),
+            (std::vector<std::int32_t>{5, 6, 7, 5, 8, 9, 10, 5, 8, 10, 7, 5, 8, 10, 5, 6, 10, 7, 5, 6, 10}));
+  expect_refusal({"data", "tokenize", "--tokenizer", "text.txt", "--in", "text.txt", "--out", "ids"},
+                 {"text.txt", "not a WordPiece vocab.txt", "no [UNK]"});
+  expect_refusal({"data", "tokenize", "--tokenizer", ".", "--in", "text.txt", "--out", "x/ids"}, {"x/ids"});
+  expect_refusal({"data", "tokenize", "--tokenizer", "run.yaml", "--in", "text.txt", "--out", "ids"},
+                 {"run.yaml", "expected a tokenizer.json"});
+}
+
+TEST_F(DataCommandsTest, BuildEndsDocumentsWithTheTokenizersOwnToken) {
+  expect_success(
+      {"data", "build", "--out", "c", "--tokenizer", "vocab.txt", "--documents", "line", "text.txt"});
+  EXPECT_EQ(IndexedDataset(path() / "c").sequence(1), (std::vector<std::int32_t>{5, 8, 10, 3}));
+}
+
+TEST_F(DataCommandsTest, IndexWritesNemosMaps) {
+  const ProgramResult result = expect_success(
+      {"data", "index", "--prefix", (kGolden / "megatron/corpus").string(), "--split", "980,10,10", "--part",
+       "train", "--seq", "64", "--samples", "367", "--seed", "1234", "--out", "maps"});
+  EXPECT_NE(result.out.find("number of epochs:          3"), std::string::npos) << result.text();
+  for (const char* map : {"doc_idx.npy", "sample_idx.npy", "shuffle_idx.npy"}) {
+    const fs::path golden = kGolden / "megatron" / (std::string("three_epochs_separate_last_") + map);
+    EXPECT_TRUE(bytes_of(path() / "maps" / map) == bytes_of(golden)) << map;
+  }
+}
+
+TEST_F(DataCommandsTest, IndexRefusesBadData) {
+  const auto arguments = [](const std::string& prefix, const std::string& split, const std::string& part) {
+    return std::vector<std::string>{"data", "index", "--prefix", prefix,      "--split", split,   "--part",
+                                    part,   "--seq", "64",       "--samples", "10",      "--out", "maps"};
+  };
+  expect_refusal(arguments("corpus", "0,0,0", "train"), {"\"0,0,0\"", "add up to 0"});
+  expect_refusal(arguments("corpus", "1,1,1", "dev"), {"\"dev\"", "train, valid or test"});
+  expect_refusal(arguments("corpus", "1,0,0", "test"), {"corpus", "leaves no document", "for test"});
+  expect_refusal(arguments("gone", "1,0,0", "train"), {"gone.idx", "No such file"});
+  // An index longer than its data.
+  fs::resize_file(path() / "corpus.bin", fs::file_size(path() / "corpus.bin") - 2);
+  expect_refusal(arguments("corpus", "1,0,0", "train"),
+                 {"corpus.bin", "truncated: found 5998 bytes", "6000 bytes"});
+}
+
+TEST_F(DataCommandsTest, BertMakesShards) {
+  const ProgramResult made =
+      expect_success({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "2", "--seq",
+                      "16", "--predictions", "3", "text.txt"});
+  EXPECT_NE(made.out.find("of 2 documents in 2 shards"), std::string::npos) << made.text();
+  BertShards shards(path() / "shards", {.vocab_size = 11, .num_data_ranks = 2});
+  EXPECT_EQ(shards.seq_len(), 16);
+  Batch batch = Batch::of_pairs(8, 16);
+  shards.fill(0, batch);
+  for (std::size_t row = 0; row < 8; ++row) EXPECT_EQ(batch.inputs[row * 16], 2);
+  folder.write("one.txt", "The license.\n");
+  expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "one.txt"},
+                 {"found 1 documents, expected at least 2"});
+  folder.write("words.txt", "[UNK]\nthe\n");
+  expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "words.txt", "text.txt"},
+                 {"words.txt", "no [CLS]"});
+}
+
+TEST_F(DataCommandsTest, BlocksAreUsedAgain) {
+  const std::vector<std::string> arguments = {"data",      "blocks",  "--out", "cache",   "--tokenizer",
+                                              "vocab.txt", "--block", "5",     "text.txt"};
+  const ProgramResult made = expect_success(arguments), again = expect_success(arguments);
+  EXPECT_NE(made.out.find("made 4 blocks of 5 tokens from 6 texts"), std::string::npos) << made.text();
+  EXPECT_NE(again.out.find("reusing 4 blocks of 5 tokens"), std::string::npos) << again.text();
+}
+
+}  // namespace
+}  // namespace tessera

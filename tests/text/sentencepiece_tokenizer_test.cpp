@@ -1,0 +1,122 @@
+#include "tessera/text/sentencepiece_tokenizer.h"
+
+#include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <array>
+#include <fstream>
+
+#include "tessera/base/error.h"
+#include "tessera/base/mapped_file.h"
+#include "tessera/text/sentencepiece_words.h"
+#include "text/random_text.h"
+#include "text/temporary_folder.h"
+
+namespace tessera {
+namespace {
+
+// A small model of the library's own training, with byte fallback as Llama's has.
+class SentencepieceTokenizerTest : public testing::Test {
+ protected:
+  SentencepieceTokenizerTest() {
+    std::mt19937_64 random(70);
+    std::ofstream text(folder_.path() / "text");
+    for (int line = 0; line < 200; ++line) text << random_words(random, 12) << "  two  spaces \n";
+    text.close();
+    path_ = train("small", kLikeLlama);
+  }
+
+  std::filesystem::path train(const std::string& name, const std::string& options) const {
+    const std::string prefix = (folder_.path() / name).string();
+    const auto status = sentencepiece::SentencePieceTrainer::Train(
+        "--vocab_size=400 --minloglevel=2 --input=" + (folder_.path() / "text").string() +
+        " --model_prefix=" + prefix + " " + options);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return prefix + ".model";
+  }
+
+  static std::string random_spaces(std::mt19937_64& random) {
+    std::string text;
+    for (std::size_t i = 0; i < random() % 6; ++i)
+      text += std::array{" ", "  ", "\n", "\t", "\u2581", " \u2581 ", "x", "\u3000"}[random() % 8];
+    return text;
+  }
+
+  static constexpr const char* kLikeLlama =
+      "--model_type=bpe --byte_fallback=true --normalization_rule_name=identity "
+      "--remove_extra_whitespaces=false";
+
+  TemporaryFolder folder_;
+  std::filesystem::path path_;
+};
+
+// Both where words are encoded alone and where the model does not allow it.
+TEST_F(SentencepieceTokenizerTest, GivesTheLibrarysIds) {
+  const std::string bpe = "--model_type=bpe --byte_fallback=true ",
+                    identity = "--normalization_rule_name=identity ";
+  const std::string keep = "--remove_extra_whitespaces=false ";
+  const std::vector<std::pair<std::string, bool>> models = {
+      {kLikeLlama, true},
+      {bpe, false},
+      {bpe + identity, false},
+      {bpe + keep, false},
+      {bpe + identity + keep + "--add_dummy_prefix=false", false},
+      {bpe + identity + keep + "--treat_whitespace_as_suffix=true", false},
+      {bpe + identity + keep + "--split_by_whitespace=false", false},
+      {bpe + identity + keep + "--user_defined_symbols=a\u2581b", false},
+      {"--model_type=bpe " + identity + keep, false},
+      {"--model_type=unigram --byte_fallback=true " + identity + keep, false}};
+  std::mt19937_64 random(71);
+  int number = 0;
+  for (const auto& [options, by_words] : models) {
+    const std::filesystem::path path = train("m" + std::to_string(number++), options);
+    const SentencepieceTokenizer tokenizer(path);
+    sentencepiece::SentencePieceProcessor library;
+    ASSERT_TRUE(library.Load(path.string()).ok());
+    EXPECT_EQ(sentencepiece_words_stand_alone(read_file(path), library), by_words) << options;
+    for (int i = 0; i < 40; ++i) {
+      const std::string text = random_spaces(random) + random_words(random, 30) + random_spaces(random) +
+                               random_hard_text(random, 20) + "a b" + random_spaces(random);
+      ASSERT_EQ(tokenizer.encode(text), library.EncodeAsIds(text)) << options << testing::PrintToString(text);
+    }
+  }
+}
+
+TEST_F(SentencepieceTokenizerTest, NamesItsSpecialPieces) {
+  const SentencepieceTokenizer tokenizer(path_);
+  EXPECT_EQ(tokenizer.vocab_size(), 400);
+  EXPECT_EQ(tokenizer.end_of_document(), 2);
+  EXPECT_EQ(tokenizer.id_of("</s>"), 2);
+  EXPECT_EQ(tokenizer.id_of("no such piece"), std::nullopt);
+  EXPECT_FALSE(tokenizer.encodes_parts_alone());
+}
+
+TEST_F(SentencepieceTokenizerTest, DecodesWhatItEncodes) {
+  const SentencepieceTokenizer tokenizer(path_);
+  const std::string text = "some words \u4f60\u00e9 here";
+  const std::vector<std::int32_t> ids = tokenizer.encode(text);
+  EXPECT_EQ(tokenizer.decode(ids), text);
+  std::string one_by_one;
+  for (const std::int32_t id : ids) one_by_one += tokenizer.text_of(id);
+  EXPECT_EQ(one_by_one, " " + text);
+  EXPECT_EQ(tokenizer.text_of(2), "");
+  EXPECT_THROW(tokenizer.decode(std::vector<std::int32_t>{400}), Error);
+}
+
+TEST_F(SentencepieceTokenizerTest, RefusesWhatIsNoModel) {
+  std::ofstream(folder_.path() / "bad.model") << "not a protobuf";
+  std::ofstream(folder_.path() / "empty.model");
+  for (const char* name : {"bad.model", "empty.model"}) {
+    try {
+      const SentencepieceTokenizer tokenizer(folder_.path() / name);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("SentencePiece model"), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
