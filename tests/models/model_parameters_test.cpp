@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tessera/models/gpt2.h"
+#include "tessera/models/gpt_neox.h"
 #include "tessera/models/llama.h"
 
 namespace tessera {
@@ -46,6 +47,18 @@ Gpt2Config small_gpt2(bool tied) {
           .tie_embeddings = tied};
 }
 
+GptNeoxConfig small_gpt_neox(bool parallel_residual, bool tied) {
+  return {.vocab_size = 96,
+          .hidden_size = 32,
+          .layers = 3,
+          .heads = 4,
+          .ffn_size = 80,
+          .max_positions = 64,
+          .parallel_residual = parallel_residual,
+          .attention_bias = parallel_residual,
+          .tie_embeddings = tied};
+}
+
 std::map<std::string, std::unique_ptr<Model>> small_models() {
   std::map<std::string, std::unique_ptr<Model>> models;
   for (bool tied : {false, true}) {
@@ -54,6 +67,9 @@ std::map<std::string, std::unique_ptr<Model>> small_models() {
     models["llama gqa" + suffix] = make_llama(small_llama(2, false, tied));
     models["qwen2" + suffix] = make_llama(small_llama(1, true, tied));
     models["gpt2" + suffix] = make_gpt2(small_gpt2(tied));
+    models["gpt_neox" + suffix] = make_gpt_neox(small_gpt_neox(true, tied));
+    models["gpt_neox one after the other, without biases" + suffix] =
+        make_gpt_neox(small_gpt_neox(false, tied));
   }
   return models;
 }
@@ -86,7 +102,7 @@ TEST(ModelParameters, TiedHeadIsNoTensorOfItsOwn) {
   for (const auto& [name, model] : small_models()) {
     bool has_head = false;
     for (const ExternalTensor& tensor : model->external_tensors())
-      has_head |= tensor.name == "lm_head.weight";
+      has_head |= tensor.name == "lm_head.weight" || tensor.name == "embed_out.weight";
     EXPECT_EQ(has_head, name.ends_with("untied")) << name;
   }
 }
@@ -120,6 +136,23 @@ TEST(ModelParameters, CountOfGpt2ToTheUnit) {
                         .ffn_size = 3072,
                         .max_positions = 1024};
   EXPECT_EQ(num_parameters(*make_gpt2(gpt2)), 124439808);
+}
+
+TEST(ModelParameters, CountsOfGptNeoxToTheUnit) {
+  const GptNeoxConfig pythia{.vocab_size = 50432,
+                             .hidden_size = 4096,
+                             .layers = 32,
+                             .heads = 32,
+                             .ffn_size = 16384,
+                             .max_positions = 2048};
+  EXPECT_EQ(num_parameters(*make_gpt_neox(pythia)), 6857302016);
+  const GptNeoxConfig neox20b{.vocab_size = 50432,
+                              .hidden_size = 6144,
+                              .layers = 44,
+                              .heads = 64,
+                              .ffn_size = 24576,
+                              .max_positions = 2048};
+  EXPECT_EQ(num_parameters(*make_gpt_neox(neox20b)), 20554567680);
 }
 
 }  // namespace

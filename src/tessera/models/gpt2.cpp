@@ -4,11 +4,12 @@
 
 #include <cmath>
 
+#include "tessera/models/decoder.h"
+#include "tessera/models/gelu_name.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
 #include "tessera/ops/add_positions.h"
 #include "tessera/ops/attention.h"
-#include "tessera/ops/embedding.h"
 
 namespace tessera {
 namespace {
@@ -21,25 +22,17 @@ class Gpt2 final : public Model {
   std::int64_t max_positions() const override { return c_.max_positions; }
 
   CausalOutputs build(ModelBuilder& builder, ValueId ids_bt) const override {
-    Graph& graph = builder.graph();
-    const ValueId tokens_vd =
-        builder.parameter("embed.weight", Shape{c_.vocab_size, c_.hidden_size}, normal_init(c_.init_std));
-    const ValueId positions_pd = builder.parameter(
-        "positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
-    ValueId x_btd = embedding(graph, "embed", tokens_vd, ids_bt);
-    x_btd = add_positions(graph, "positions", x_btd, positions_pd);
-    x_btd = builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.embedding_dropout);
-    for (std::int32_t layer = 0; layer < c_.layers; ++layer) {
-      graph.set_layer(layer);
-      x_btd = block(builder, "layers." + std::to_string(layer), x_btd);
-    }
-    graph.set_layer(static_cast<std::int32_t>(c_.layers));
-    x_btd = layer_norm_layer(builder, "norm", x_btd, c_.norm_eps);
-    const ValueId head_vd = c_.tie_embeddings
-                                ? tokens_vd
-                                : builder.parameter("head.weight", Shape{c_.vocab_size, c_.hidden_size},
-                                                    normal_init(c_.init_std));
-    return {x_btd, head_vd};
+    const DecoderFrame frame{c_.vocab_size, c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
+    DecoderParts parts;
+    parts.embedded = [&](ValueId x_btd) {
+      const ValueId positions_pd = builder.parameter(
+          "positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
+      x_btd = add_positions(builder.graph(), "positions", x_btd, positions_pd);
+      return builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.embedding_dropout);
+    };
+    parts.block = [&](const std::string& name, ValueId x_btd) { return block(builder, name, x_btd); };
+    parts.last_norm = [&](ValueId x_btd) { return layer_norm_layer(builder, "norm", x_btd, c_.norm_eps); };
+    return build_decoder(builder, frame, parts, ids_bt);
   }
 
   std::vector<ExternalTensor> external_tensors() const override;
@@ -121,9 +114,8 @@ std::string Gpt2::config_json() const {
   "vocab_size": {}
 }}
 )",
-      c_.gelu_tanh ? "gelu_new" : "gelu", c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size,
-      c_.heads, c_.ffn_size, c_.layers, c_.max_positions, c_.residual_dropout, c_.tie_embeddings,
-      c_.vocab_size);
+      gelu_name(c_.gelu_tanh), c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size, c_.heads,
+      c_.ffn_size, c_.layers, c_.max_positions, c_.residual_dropout, c_.tie_embeddings, c_.vocab_size);
 }
 
 }  // namespace
@@ -149,11 +141,7 @@ Gpt2Config read_gpt2_config(const JsonConfig& json) {
   c.init_std = json.number("initializer_range", 0.02);
   c.embedding_dropout = json.number("embd_pdrop", 0.1);
   c.residual_dropout = json.number("resid_pdrop", 0.1);
-  const std::string activation = json.text("activation_function", "gelu_new");
-  TS_CHECK(activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu",
-           "{}: activation_function is '{}', expected 'gelu_new', 'gelu_pytorch_tanh' or 'gelu'",
-           json.source(), activation);
-  c.gelu_tanh = activation != "gelu";
+  c.gelu_tanh = read_gelu_tanh(json, "activation_function", "gelu_new");
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };

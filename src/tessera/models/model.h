@@ -13,13 +13,15 @@
 namespace tessera {
 
 // A piece of one of our parameters under its Hugging Face name. Fused projections (qkv, gate and up)
-// are several tensors there: rows [first_row, first_row + num_rows) of ours.
+// are several tensors there: rows [first_row, first_row + num_rows) of ours. GPT-NeoX has one tensor for qkv
+// as we do, but its rows are [heads, 3, head_dim] and ours [3, heads, head_dim].
 struct ExternalTensor {
   std::string name;       // "model.layers.0.self_attn.q_proj.weight"
   std::string parameter;  // "layers.0.attention.qkv.weight"
   std::int64_t first_row = 0;
   std::int64_t num_rows = 0;
-  bool transposed = false;  // stored there as [in, out]
+  bool transposed = false;     // stored there as [in, out]
+  std::int64_t qkv_heads = 0;  // stored there head by head; 0: in our order
 };
 
 struct CausalOutputs {

@@ -1,0 +1,33 @@
+// What the causal families have in common: a token table, blocks one after the other, a last norm, and an
+// output projection that may be the token table again. A family says what its blocks are.
+#pragma once
+
+#include <functional>
+
+#include "tessera/models/model.h"
+
+namespace tessera {
+
+struct DecoderFrame {
+  std::int64_t vocab_size = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t layers = 0;
+  bool tie_embeddings = false;
+  double init_std = 0.02;
+};
+
+struct DecoderParts {
+  std::function<ValueId(ValueId x_btd)> embedded = {};  // what becomes of the tokens' rows; empty: nothing
+  std::function<ValueId(const std::string& name, ValueId x_btd)> block;
+  std::function<ValueId(ValueId x_btd)> last_norm;
+};
+
+CausalOutputs build_decoder(ModelBuilder& builder, const DecoderFrame& frame, const DecoderParts& parts,
+                            ValueId ids_bt);
+
+// `block` applied for every layer, its nodes marked as that layer's. The name is "layers.<number>".
+ValueId build_layers(ModelBuilder& builder, std::int64_t num_layers,
+                     const std::function<ValueId(const std::string& name, ValueId x_btd)>& block,
+                     ValueId x_btd);
+
+}  // namespace tessera
