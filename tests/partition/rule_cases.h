@@ -133,7 +133,12 @@ inline void add_attention_cases(std::vector<RuleCase>& cases) {
     cases.push_back({Op::rope, RopeAttrs{heads, false}, {qkv, real({5, 2, 2})}});
     cases.push_back({Op::rope, RopeAttrs{heads, true}, {qkv, real({5, 2, 2})}, {0}});
     cases.push_back({Op::attention, AttentionAttrs{heads, 0.5}, {qkv}});
-    cases.push_back({Op::attention_grad, AttentionAttrs{heads, 0.5}, {out, qkv, out, positive({4, 6, 5})}});
+    const CaseInput lse = positive({4, 6, 5}), counts = integers({4, 1}, 1, 5);
+    cases.push_back({Op::attention_grad, AttentionAttrs{heads, 0.5}, {out, qkv, out, lse}});
+    for (const bool causal : {false, true}) {
+      cases.push_back({Op::attention, AttentionAttrs{heads, 0.5, causal}, {qkv, counts}});
+      cases.push_back({Op::attention_grad, AttentionAttrs{heads, 0.5, causal}, {out, qkv, out, lse, counts}});
+    }
   }
 }
 

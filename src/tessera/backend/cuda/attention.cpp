@@ -7,7 +7,9 @@
 namespace tessera::cuda {
 namespace {
 
-AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
+// `key_counts`: null if the node has none.
+AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs,
+                        const TensorView* key_counts = nullptr) {
   TS_CHECK(attrs.heads.head_dim <= kPlainHeadDim,
            "[attention] heads of {} are not computed on cuda, expected up to {}", attrs.heads.head_dim,
            kPlainHeadDim);
@@ -17,7 +19,8 @@ AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
           .kv_heads = static_cast<int>(attrs.heads.kv_heads),
           .head_dim = static_cast<int>(attrs.heads.head_dim),
           .causal = attrs.causal,
-          .scale = static_cast<float>(attrs.scale)};
+          .scale = static_cast<float>(attrs.scale),
+          .key_counts = key_counts ? static_cast<const std::int32_t*>(key_counts->data) : nullptr};
 }
 
 bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
@@ -28,7 +31,8 @@ bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
 
 void attention(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[0].dtype;
-  const AttentionShape shape = shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>());
+  const AttentionShape shape = shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>(),
+                                        call.inputs.size() > 1 ? &call.inputs[1] : nullptr);
   const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
                                    call.outputs[1].as<float>().data()};
   if (by_tensor_cores(shape, dtype)) return tensor_core_attention(context, shape, operands);
@@ -42,7 +46,8 @@ std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node
 
 void attention_grad(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[1].dtype;
-  const AttentionShape shape = shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>());
+  const AttentionShape shape = shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>(),
+                                        call.inputs.size() > 4 ? &call.inputs[4] : nullptr);
   TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());
   const AttentionGradOperands operands{.dout = call.inputs[0].data,
                                        .qkv = call.inputs[1].data,
