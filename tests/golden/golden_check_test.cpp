@@ -35,7 +35,7 @@ class GoldenModelTest : public testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Models, GoldenModelTest,
                          testing::Values("llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf", "gpt-neox",
-                                         "gpt-neox-seqres"),
+                                         "gpt-neox-seqres", "bert"),
                          [](const auto& model) {
                            std::string name = model.param;
                            std::ranges::replace(name, '-', '_');

@@ -15,7 +15,7 @@ constexpr int kMostRanks = 8;
 
 const std::vector<LayoutKey>& keys() {
   static const std::vector<LayoutKey> kKeys =
-      layout_keys({"llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf", "gpt-neox", "gpt-neox-seqres"});
+      layout_keys({"llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf", "gpt-neox", "gpt-neox-seqres", "bert"});
   return kKeys;
 }
 

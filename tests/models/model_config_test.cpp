@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/models/bert.h"
 #include "tessera/models/gpt2.h"
 #include "tessera/models/gpt_neox.h"
 #include "tessera/models/llama.h"
@@ -32,6 +33,13 @@ Json gpt_neox_json() {
     "layer_norm_eps": 1e-6, "rotary_pct": 0.5, "rotary_emb_base": 500.0, "use_parallel_residual": false,
     "tie_word_embeddings": true, "initializer_range": 0.01, "hidden_act": "gelu_new",
     "hidden_dropout": 0.1, "attention_dropout": 0.0})");
+}
+
+Json bert_json() {
+  return Json::parse(R"({"model_type": "bert", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 64, "type_vocab_size": 3,
+    "pad_token_id": 5, "layer_norm_eps": 1e-11, "initializer_range": 0.01, "hidden_act": "gelu_new",
+    "hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.0})");
 }
 
 std::string refusal(const Json& json) {
@@ -238,6 +246,58 @@ TEST(GptNeoxConfigJson, NamesFileAndKeyOfWhatIsWrong) {
   EXPECT_NE(refused("attention_dropout", 0.1).find("attention_dropout"), std::string::npos);
 }
 
+TEST(BertConfigJson, IsReadKeyByKey) {
+  const BertConfig c = read_bert_config(JsonConfig(bert_json().dump(), "config.json"));
+  EXPECT_EQ(c.vocab_size, 96);
+  EXPECT_EQ(c.hidden_size, 32);
+  EXPECT_EQ(c.layers, 2);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.ffn_size, 48);
+  EXPECT_EQ(c.max_positions, 64);
+  EXPECT_EQ(c.token_types, 3);
+  EXPECT_EQ(c.padding_id, 5);
+  EXPECT_EQ(c.norm_eps, 1e-11);
+  EXPECT_EQ(c.init_std, 0.01);
+  EXPECT_EQ(c.dropout, 0.2);
+  EXPECT_TRUE(c.gelu_tanh);
+  Json json = bert_json();
+  for (const char* key :
+       {"type_vocab_size", "pad_token_id", "layer_norm_eps", "hidden_act", "hidden_dropout_prob"})
+    json.erase(key);
+  const BertConfig defaults = read_bert_config(JsonConfig(json.dump(), "config.json"));
+  EXPECT_EQ(defaults.token_types, 2);
+  EXPECT_EQ(defaults.padding_id, 0);
+  EXPECT_EQ(defaults.norm_eps, 1e-12);
+  EXPECT_EQ(defaults.dropout, 0.1);
+  EXPECT_FALSE(defaults.gelu_tanh);
+}
+
+TEST(BertConfigJson, NamesFileAndKeyOfWhatIsWrong) {
+  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size", "max_position_embeddings"}) {
+    EXPECT_EQ(refusal(without(bert_json(), key)), fmt::format("some/config.json: key '{}' is missing", key));
+  }
+  const auto expect_refused = [](const std::string& key, const Json& value, const std::string& named) {
+    const std::string message = refusal(with(bert_json(), key, value));
+    EXPECT_NE(message.find("some/config.json"), message.npos) << key << ": " << message;
+    EXPECT_NE(message.find(named), message.npos) << key << ": " << message;
+  };
+  expect_refused("hidden_act", "relu", "hidden_act is 'relu', expected 'gelu'");
+  expect_refused("num_attention_heads", 5,
+                 "'hidden_size' is 32, expected a multiple of 'num_attention_heads'");
+  expect_refused("pad_token_id", 96, "'pad_token_id' is 96, expected one of the 96 ids");
+  expect_refused("pad_token_id", "[PAD]", "'pad_token_id' is \"[PAD]\", expected an integer");
+  expect_refused("type_vocab_size", 0, "'type_vocab_size' is 0, expected a positive integer");
+  expect_refused("attention_probs_dropout_prob", 0.1, "attention_probs_dropout_prob");
+  expect_refused("position_embedding_type", "relative_key", "position_embedding_type");
+  expect_refused("tie_word_embeddings", false, "tie_word_embeddings");
+  expect_refused("is_decoder", true, "is_decoder");
+  // transformers' default is 0.1: left out is not the same as 0.
+  EXPECT_NE(
+      refusal(without(bert_json(), "attention_probs_dropout_prob")).find("attention_probs_dropout_prob"),
+      std::string::npos);
+}
+
 TEST(ModelConfigJson, RefusesWhatIsNoJsonObject) {
   const auto message = [](const std::string& text) -> std::string {
     try {
@@ -267,7 +327,7 @@ TEST(ModelConfigJson, WrittenConfigParsesBackToTheSame) {
   Json qwen2 = with(with(llama_json(), "model_type", "qwen2"), "tie_word_embeddings", true);
   Json odd = with(with(llama_json(), "rms_norm_eps", 1.1754943508222875e-05), "rope_theta", 12345.678);
   Json erf = with(with(gpt2_json(), "activation_function", "gelu"), "tie_word_embeddings", false);
-  for (const Json& json : {llama_json(), qwen2, odd, gpt2_json(), erf, gpt_neox_json()}) {
+  for (const Json& json : {llama_json(), qwen2, odd, gpt2_json(), erf, gpt_neox_json(), bert_json()}) {
     const std::string written = parse_model_config(json.dump(), "theirs")->config_json();
     EXPECT_EQ(parse_model_config(written, "ours")->config_json(), written);
     const Json ours = Json::parse(written);

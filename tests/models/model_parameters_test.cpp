@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "tessera/models/bert.h"
 #include "tessera/models/gpt2.h"
 #include "tessera/models/gpt_neox.h"
 #include "tessera/models/llama.h"
@@ -59,6 +60,10 @@ GptNeoxConfig small_gpt_neox(bool parallel_residual, bool tied) {
           .tie_embeddings = tied};
 }
 
+BertConfig small_bert() {
+  return {.vocab_size = 96, .hidden_size = 32, .layers = 3, .heads = 4, .ffn_size = 80, .max_positions = 64};
+}
+
 std::map<std::string, std::unique_ptr<Model>> small_models() {
   std::map<std::string, std::unique_ptr<Model>> models;
   for (bool tied : {false, true}) {
@@ -71,6 +76,7 @@ std::map<std::string, std::unique_ptr<Model>> small_models() {
     models["gpt_neox one after the other, without biases" + suffix] =
         make_gpt_neox(small_gpt_neox(false, tied));
   }
+  models["bert tied"] = make_bert(small_bert());
   return models;
 }
 
@@ -136,6 +142,17 @@ TEST(ModelParameters, CountOfGpt2ToTheUnit) {
                         .ffn_size = 3072,
                         .max_positions = 1024};
   EXPECT_EQ(num_parameters(*make_gpt2(gpt2)), 124439808);
+}
+
+// As transformers counts BertForPreTraining with the config of bert-large-uncased.
+TEST(ModelParameters, CountOfBertLargeToTheUnit) {
+  const BertConfig bert_large{.vocab_size = 30522,
+                              .hidden_size = 1024,
+                              .layers = 24,
+                              .heads = 16,
+                              .ffn_size = 4096,
+                              .max_positions = 512};
+  EXPECT_EQ(num_parameters(*make_bert(bert_large)), 336226108);
 }
 
 TEST(ModelParameters, CountsOfGptNeoxToTheUnit) {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "tessera/models/model.h"
+#include "tessera/nn/layer_stack.h"
 
 namespace tessera {
 
@@ -18,16 +19,11 @@ struct DecoderFrame {
 
 struct DecoderParts {
   std::function<ValueId(ValueId x_btd)> embedded = {};  // what becomes of the tokens' rows; empty: nothing
-  std::function<ValueId(const std::string& name, ValueId x_btd)> block;
+  BuildBlock block;
   std::function<ValueId(ValueId x_btd)> last_norm;
 };
 
-CausalOutputs build_decoder(ModelBuilder& builder, const DecoderFrame& frame, const DecoderParts& parts,
-                            ValueId ids_bt);
-
-// `block` applied for every layer, its nodes marked as that layer's. The name is "layers.<number>".
-ValueId build_layers(ModelBuilder& builder, std::int64_t num_layers,
-                     const std::function<ValueId(const std::string& name, ValueId x_btd)>& block,
-                     ValueId x_btd);
+std::vector<Prediction> build_decoder(ModelBuilder& builder, const DecoderFrame& frame,
+                                      const DecoderParts& parts, ValueId ids_bt);
 
 }  // namespace tessera

@@ -22,7 +22,7 @@ class GptNeox final : public Model {
   std::int64_t vocab_size() const override { return c_.vocab_size; }
   std::int64_t max_positions() const override { return c_.max_positions; }
 
-  CausalOutputs build(ModelBuilder& builder, ValueId ids_bt) const override {
+  std::vector<Prediction> build(ModelBuilder& builder, ValueId ids_bt) const override {
     const DecoderFrame frame{c_.vocab_size, c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
     const std::int64_t seq_len = builder.graph().type(ids_bt).shape[1];
     const ValueId rope_tr2 =

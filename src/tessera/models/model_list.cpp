@@ -1,5 +1,6 @@
 // The families by the name that config.json gives them.
 #include "tessera/base/mapped_file.h"
+#include "tessera/models/bert.h"
 #include "tessera/models/gpt2.h"
 #include "tessera/models/gpt_neox.h"
 #include "tessera/models/llama.h"
@@ -12,7 +13,8 @@ std::unique_ptr<Model> parse_model_config(const std::string& json_text, const st
   if (type == "llama" || type == "qwen2") return make_llama(read_llama_config(json));
   if (type == "gpt2") return make_gpt2(read_gpt2_config(json));
   if (type == "gpt_neox") return make_gpt_neox(read_gpt_neox_config(json));
-  fail("{}: model_type is '{}', expected 'llama', 'qwen2', 'gpt2' or 'gpt_neox'", source, type);
+  if (type == "bert") return make_bert(read_bert_config(json));
+  fail("{}: model_type is '{}', expected 'llama', 'qwen2', 'gpt2', 'gpt_neox' or 'bert'", source, type);
 }
 
 std::unique_ptr<Model> load_model_config(const std::filesystem::path& path) {

@@ -33,13 +33,30 @@ std::vector<float> read_whole(const SafetensorsReader& file, const std::string& 
   return values;
 }
 
-// Masks and angles that old files carry, and a tied output projection that is stored a second time.
+// Masks, angles and numbers of positions that old files carry, and a tied output projection that is stored a
+// second time.
 bool is_ignorable(const std::string& name) {
-  for (const char* end : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias",
-                          "rotary_emb.inv_freq"}) {
+  for (const char* end :
+       {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq",
+        "embeddings.position_ids", "lm_head.weight", "embed_out.weight", "cls.predictions.decoder.weight",
+        "cls.predictions.decoder.bias"}) {
     if (name.ends_with(end)) return true;
   }
-  return name == "lm_head.weight" || name == "embed_out.weight";
+  return false;
+}
+
+// What `files` call a tensor. Some writers leave the "transformer." or "model." prefix of the bare model out,
+// and the first BERTs call what is now a norm's weight and bias gamma and beta.
+std::string stored_name(const std::string& name, const SafetensorsFolder& files) {
+  if (files.contains(name)) return name;
+  const std::string bare = name.substr(name.find('.') + 1);
+  if (files.contains(bare)) return bare;
+  for (const auto& [ours, old] : {std::pair{".weight", ".gamma"}, {".bias", ".beta"}}) {
+    if (!name.ends_with(std::string(".LayerNorm") + ours)) continue;
+    const std::string first = name.substr(0, name.rfind('.')) + old;
+    if (files.contains(first)) return first;
+  }
+  return name;
 }
 
 // The rows of a tensor that is stored head by head, in our order or, with `back`, the other way round.
@@ -92,17 +109,12 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
 void load_external_weights(const WeightStore& store, const Model& model, const SafetensorsFolder& files) {
   std::map<std::string, std::vector<float>> parameters;
   std::set<std::string> known;
-  // Some writers leave the "transformer." or "model." prefix of the bare model out.
-  const auto stored_name = [&](const std::string& name) {
-    const std::string bare = name.substr(name.find('.') + 1);
-    return !files.contains(name) && files.contains(bare) ? bare : name;
-  };
   for (const ExternalTensor& tensor : model.external_tensors()) {
     const Shape shape = store.shape(tensor.parameter);
     const std::int64_t columns = row_elems(shape);
     std::vector<float>& values = parameters[tensor.parameter];
     values.resize(static_cast<std::size_t>(shape.num_elems()));
-    const std::string name = stored_name(tensor.name);
+    const std::string name = stored_name(tensor.name, files);
     known.insert(name);
     std::vector<float> piece(static_cast<std::size_t>(tensor.num_rows * columns));
     files.read(name, {piece.data(), DType::f32, external_shape(tensor, shape)});

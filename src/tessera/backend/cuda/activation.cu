@@ -1,4 +1,4 @@
-// silu, gelu, swiglu and their gradients.
+// silu, gelu, tanh, swiglu and their gradients.
 #include "tessera/backend/cuda/map.cuh"
 #include "tessera/ops/activation.h"
 
@@ -36,6 +36,14 @@ struct GeluTanh {
   __device__ static float slope(float x) {
     const float t = tanh_of_cubic(x);
     return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * kScale * (1.0f + 3.0f * kCubic * x * x);
+  }
+};
+
+struct Tanh {
+  __device__ static float value(float x) { return tanhf(x); }
+  __device__ static float slope(float x) {
+    const float t = tanhf(x);
+    return 1.0f - t * t;
   }
 };
 
@@ -128,6 +136,13 @@ void gelu(const KernelCall& call, Context& context) {
 }
 void gelu_grad(const KernelCall& call, Context& context) {
   by_tanh(call) ? apply_grad<GeluTanh>(call, context) : apply_grad<Gelu>(call, context);
+}
+
+void tanh(const KernelCall& call, Context& context) {
+  apply<Tanh>(call, context);
+}
+void tanh_grad(const KernelCall& call, Context& context) {
+  apply_grad<Tanh>(call, context);
 }
 
 void swiglu(const KernelCall& call, Context& context) {

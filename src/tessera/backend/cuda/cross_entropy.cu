@@ -42,13 +42,20 @@ __device__ double row_loss(RowSummary row, float target_logit) {
          (static_cast<double>(row.max) - static_cast<double>(target_logit));
 }
 
+template <class T>
+__global__ void bias_rows(const T* bias, std::int64_t columns, std::int64_t stride, float* to) {
+  const std::int64_t c = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (c < columns) to[blockIdx.y * stride + c] = widen(bias[c]);
+}
+
 template <int W, class T, class G>
-__global__ void loss_of_rows(const T* logits, std::int64_t stride, std::int64_t columns,
+__global__ void loss_of_rows(const T* logits, std::int64_t stride, std::int64_t columns, std::int64_t padding,
                              const std::int32_t* targets, double* losses, Grads<G> grads) {
   const std::int64_t r = blockIdx.x, target = targets[r];
   assert(target < columns);
   const T* const row_logits = logits + r * stride;
   G* const grad = grads.data == nullptr ? nullptr : grads.data + r * grads.stride;
+  if (grad != nullptr) clear_columns<W>(grad, columns, columns + padding);
   if (target < 0) {
     if (threadIdx.x == 0 && losses != nullptr) losses[r] = 0;
     if (grad != nullptr) clear_columns<W>(grad, 0, columns);
@@ -120,6 +127,19 @@ void with_row_packs(const LogitRows& rows, const LogitGrads& grads, F&& f) {
 
 }  // namespace
 
+void spread_bias(Context& context, DType dtype, const void* bias, std::int64_t columns, std::int64_t rows,
+                 std::int64_t stride, float* to) {
+  // A grid has at most 65535 blocks in its second dim.
+  constexpr std::int64_t kMostRows = 65535;
+  for (std::int64_t first = 0; first < rows; first += kMostRows) {
+    const dim3 grid(num_blocks(columns, kThreads), static_cast<unsigned>(std::min(kMostRows, rows - first)));
+    for_dtype(dtype, [&]<class T>(T) {
+      bias_rows<<<grid, kThreads, 0, context.stream>>>(static_cast<const T*>(bias), columns, stride,
+                                                       to + first * stride);
+    });
+  }
+}
+
 void cross_entropy_of_rows(Context& context, const LogitRows& rows, double* losses, const LogitGrads& grads) {
   for_dtype(rows.dtype, [&]<class T>(T) {
     for_dtype(grads.dtype, [&]<class G>(G) {
@@ -127,7 +147,7 @@ void cross_entropy_of_rows(Context& context, const LogitRows& rows, double* loss
         constexpr int W = Width::value;
         loss_of_rows<W><<<static_cast<unsigned>(rows.rows), row_threads(rows.columns, W, kMostThreads), 0,
                           context.stream>>>(static_cast<const T*>(rows.logits), rows.stride, rows.columns,
-                                            rows.targets, losses, typed<G>(grads));
+                                            rows.padding, rows.targets, losses, typed<G>(grads));
       });
     });
   });

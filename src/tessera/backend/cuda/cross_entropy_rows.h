@@ -13,7 +13,12 @@ struct LogitRows {
   DType dtype = DType::f32;
   std::int64_t rows = 0, columns = 0, stride = 0;
   const std::int32_t* targets = nullptr;
+  std::int64_t padding = 0;  // columns behind these that are no logits: their gradient is zero
 };
+
+// Every row becomes the bias, in fp32: a product is then added to it.
+void spread_bias(Context& context, DType dtype, const void* bias, std::int64_t columns, std::int64_t rows,
+                 std::int64_t stride, float* to);
 
 // Where the gradients (softmax - onehot(target)) * scale go; null data: nowhere. They may lie on logits of
 // the same type and stride.
