@@ -183,6 +183,8 @@ TEST(Gpt2ConfigJson, NamesFileAndKeyOfWhatIsWrong) {
   expect_refused("scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx");
   expect_refused("add_cross_attention", true, "add_cross_attention");
   expect_refused("n_head", 5, "multiple of 'n_head', which is 5");
+  expect_refused("padded_vocab_size", 95,
+                 "'padded_vocab_size' is 95, expected at least 'vocab_size', which is 96");
   // transformers' default is 0.1: left out is not the same as 0.
   EXPECT_NE(refusal(without(gpt2_json(), "attn_pdrop")).find("attn_pdrop"), std::string::npos);
 }
@@ -326,8 +328,10 @@ TEST(ModelConfigJson, MissingFileIsNamed) {
 TEST(ModelConfigJson, WrittenConfigParsesBackToTheSame) {
   Json qwen2 = with(with(llama_json(), "model_type", "qwen2"), "tie_word_embeddings", true);
   Json odd = with(with(llama_json(), "rms_norm_eps", 1.1754943508222875e-05), "rope_theta", 12345.678);
+  const Json padded = with(gpt2_json(), "padded_vocab_size", 128);
   Json erf = with(with(gpt2_json(), "activation_function", "gelu"), "tie_word_embeddings", false);
-  for (const Json& json : {llama_json(), qwen2, odd, gpt2_json(), erf, gpt_neox_json(), bert_json()}) {
+  for (const Json& json :
+       {llama_json(), qwen2, odd, gpt2_json(), erf, padded, gpt_neox_json(), bert_json()}) {
     const std::string written = parse_model_config(json.dump(), "theirs")->config_json();
     EXPECT_EQ(parse_model_config(written, "ours")->config_json(), written);
     const Json ours = Json::parse(written);

@@ -144,6 +144,38 @@ TEST(ModelParameters, CountOfGpt2ToTheUnit) {
   EXPECT_EQ(num_parameters(*make_gpt2(gpt2)), 124439808);
 }
 
+// With the shapes and padded vocabularies of NeMo's GPT-3 scripts: 22.988, 45.539 and 174.641 billion.
+TEST(ModelParameters, CountsOfGpt3ToTheUnit) {
+  Gpt2Config gpt3{.vocab_size = 50257,
+                  .padded_vocab_size = 51200,
+                  .hidden_size = 8192,
+                  .layers = 28,
+                  .heads = 64,
+                  .ffn_size = 32768,
+                  .max_positions = 2048,
+                  .gelu_tanh = false};
+  EXPECT_EQ(num_parameters(*make_gpt2(gpt3)), 22987784192);
+  gpt3.layers = 56;
+  EXPECT_EQ(num_parameters(*make_gpt2(gpt3)), 45539344384);
+  gpt3.padded_vocab_size = 53248;
+  gpt3.hidden_size = 12288;
+  gpt3.layers = gpt3.heads = 96;
+  gpt3.ffn_size = 49152;
+  EXPECT_EQ(num_parameters(*make_gpt2(gpt3)), 174641012736);
+}
+
+// What is added to the residual stream starts smaller, the deeper the model.
+TEST(ModelParameters, Gpt2ScalesOutputProjectionsByItsDepth) {
+  Gpt2Config config = small_gpt2(true);
+  config.layers = 8;
+  config.init_std = 0.021;
+  for (const Parameter& p : parameters_of(*make_gpt2(config))) {
+    if (p.init.kind != Init::Kind::normal) continue;
+    const bool output = p.name.ends_with(".out.weight") || p.name.ends_with(".down.weight");
+    EXPECT_DOUBLE_EQ(p.init.value, output ? 0.021 / 4 : 0.021) << p.name;
+  }
+}
+
 // As transformers counts BertForPreTraining with the config of bert-large-uncased.
 TEST(ModelParameters, CountOfBertLargeToTheUnit) {
   const BertConfig bert_large{.vocab_size = 30522,

@@ -6,7 +6,7 @@ namespace tessera {
 
 std::vector<Prediction> build_decoder(ModelBuilder& builder, const DecoderFrame& frame,
                                       const DecoderParts& parts, ValueId ids_bt) {
-  const Shape table_shape{frame.vocab_size, frame.hidden_size};
+  const Shape table_shape{frame.rows, frame.hidden_size};
   const ValueId tokens_vd = builder.parameter("embed.weight", table_shape, normal_init(frame.init_std));
   ValueId x_btd = embedding(builder.graph(), "embed", tokens_vd, ids_bt);
   if (parts.embedded) x_btd = parts.embedded(x_btd);
@@ -14,7 +14,7 @@ std::vector<Prediction> build_decoder(ModelBuilder& builder, const DecoderFrame&
   const ValueId head_vd = frame.tie_embeddings
                               ? tokens_vd
                               : builder.parameter("head.weight", table_shape, normal_init(frame.init_std));
-  return {{x_btd, head_vd}};
+  return {{.hidden = x_btd, .weight = head_vd, .words = frame.words}};
 }
 
 }  // namespace tessera

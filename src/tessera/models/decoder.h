@@ -10,11 +10,12 @@
 namespace tessera {
 
 struct DecoderFrame {
-  std::int64_t vocab_size = 0;
+  std::int64_t rows = 0;  // of the token table
   std::int64_t hidden_size = 0;
   std::int64_t layers = 0;
   bool tie_embeddings = false;
   double init_std = 0.02;
+  std::int64_t words = 0;  // rows that are words, if not all are
 };
 
 struct DecoderParts {

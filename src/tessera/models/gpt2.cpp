@@ -22,7 +22,8 @@ class Gpt2 final : public Model {
   std::int64_t max_positions() const override { return c_.max_positions; }
 
   std::vector<Prediction> build(ModelBuilder& builder, ValueId ids_bt) const override {
-    const DecoderFrame frame{c_.vocab_size, c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
+    DecoderFrame frame{c_.embedding_rows(), c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
+    if (c_.embedding_rows() > c_.vocab_size) frame.words = c_.vocab_size;
     DecoderParts parts;
     parts.embedded = [&](ValueId x_btd) {
       const ValueId positions_pd = builder.parameter(
@@ -46,6 +47,8 @@ class Gpt2 final : public Model {
     // GPT-2 scales what is added to the residual stream by its depth.
     const double depth_std = c_.init_std / std::sqrt(2.0 * static_cast<double>(c_.layers));
     const LinearOptions outer{.bias = true, .init_std = depth_std};
+    // Megatron's query-key layer scaling divides the scores by the layer's number and multiplies them again
+    // inside the softmax, so that they fit 16 bits. Ours are fp32 from the first: one scale is the same.
     const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head_dim));
 
     ValueId h_btd = layer_norm_layer(builder, name + ".attention_norm", x_btd, c_.norm_eps);
@@ -108,14 +111,18 @@ std::string Gpt2::config_json() const {
   "n_head": {},
   "n_inner": {},
   "n_layer": {},
-  "n_positions": {},
+  "n_positions": {},{}
   "resid_pdrop": {},
   "tie_word_embeddings": {},
   "vocab_size": {}
 }}
 )",
       gelu_name(c_.gelu_tanh), c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size, c_.heads,
-      c_.ffn_size, c_.layers, c_.max_positions, c_.residual_dropout, c_.tie_embeddings, c_.vocab_size);
+      c_.ffn_size, c_.layers, c_.max_positions,
+      c_.embedding_rows() > c_.vocab_size
+          ? fmt::format("\n  \"padded_vocab_size\": {},", c_.padded_vocab_size)
+          : "",
+      c_.residual_dropout, c_.tie_embeddings, c_.vocab_size);
 }
 
 }  // namespace
@@ -123,12 +130,20 @@ std::string Gpt2::config_json() const {
 std::unique_ptr<Model> make_gpt2(const Gpt2Config& config) {
   TS_CHECK(config.hidden_size % config.heads == 0, "model: hidden size {} is not a multiple of {} heads",
            config.hidden_size, config.heads);
+  TS_CHECK(config.embedding_rows() >= config.vocab_size,
+           "model: {} rows are fewer than the {} words of the vocabulary", config.embedding_rows(),
+           config.vocab_size);
   return std::make_unique<Gpt2>(config);
 }
 
 Gpt2Config read_gpt2_config(const JsonConfig& json) {
   Gpt2Config c;
   c.vocab_size = json.positive_integer("vocab_size");
+  // Our own key, which transformers passes over: it has no use for rows that are no words.
+  c.padded_vocab_size = json.positive_integer("padded_vocab_size", c.vocab_size);
+  TS_CHECK(c.padded_vocab_size >= c.vocab_size,
+           "{}: 'padded_vocab_size' is {}, expected at least 'vocab_size', which is {}", json.source(),
+           c.padded_vocab_size, c.vocab_size);
   c.hidden_size = json.positive_integer("n_embd");
   c.layers = json.positive_integer("n_layer");
   c.heads = json.positive_integer("n_head");
