@@ -29,7 +29,7 @@ class GatedAttention final : public ts::Model {
   std::int64_t vocab_size() const override { return 64; }
   std::int64_t max_positions() const override { return 32; }
 
-  ts::CausalOutputs build(ts::ModelBuilder& builder, ts::ValueId ids_bt) const override {
+  std::vector<ts::Prediction> build(ts::ModelBuilder& builder, ts::ValueId ids_bt) const override {
     ts::Graph& graph = builder.graph();
     const auto table = [&](const char* name, std::int64_t rows) {
       return builder.parameter(name, ts::Shape{rows, kWidth}, ts::normal_init(0.02));
@@ -42,7 +42,7 @@ class GatedAttention final : public ts::Model {
       x_btd = unit(builder, "unit" + std::to_string(layer), x_btd);
     }
     graph.set_layer(kLayers);
-    return {ts::rms_norm_layer(builder, "norm", x_btd, kEps), embed_vd};
+    return {{ts::rms_norm_layer(builder, "norm", x_btd, kEps), embed_vd}};
   }
 
  private:

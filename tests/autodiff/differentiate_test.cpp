@@ -76,7 +76,7 @@ TEST_F(Differentiate, SharedParameterAccumulatesFromBothUses) {
     const ValueId head = tied ? table : graph.add_input("head", f64({5, 4}), Role::parameter);
     const ValueId x = embedding(graph, "embed", table, ids);
     const Gradients g =
-        differentiate(graph, linear_cross_entropy(graph, "loss", x, head, targets, loss_scale));
+        differentiate(graph, linear_cross_entropy(graph, "loss", x, {head}, targets, loss_scale));
     EXPECT_EQ(g.parameters.size(), tied ? 1u : 2u);
     graph.mark_output("loss", g.loss);
     auto executor = make(std::move(graph));
@@ -94,6 +94,38 @@ TEST_F(Differentiate, SharedParameterAccumulatesFromBothUses) {
   const Doubles sum = read(tied->input("grad.table"));
   const Doubles table = read(untied->input("grad.table")), head = read(untied->input("grad.head"));
   for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i], table[i] + head[i], 1e-15);
+}
+
+// Two predictions from the same state: both losses are read and differentiated as their sum.
+TEST_F(Differentiate, SeveralLossesAddUp) {
+  const auto build = [&](bool first, bool second) {
+    Graph graph;
+    const ValueId targets = graph.add_input("targets", {DType::i32, {3}}, Role::batch);
+    const ValueId one = graph.add_input("one", f64({}), Role::scalar);
+    const ValueId x = graph.add_input("x", f64({3, 4}), Role::parameter);
+    const ValueId head = graph.add_input("head", f64({5, 4}), Role::parameter);
+    std::vector<ValueId> losses;
+    if (first) losses.push_back(linear_cross_entropy(graph, "fused", x, {head}, targets, one));
+    if (second) losses.push_back(softmax_cross_entropy(graph, "plain", x, targets, one));
+    graph.mark_output("loss", differentiate(graph, losses).loss);
+    auto executor = make(std::move(graph));
+    Doubles values;
+    for (int i = 0; i < 20; ++i) values.push_back(0.1 * ((i * 7) % 11) - 0.5);
+    executor->write<double>("head", values);
+    values.resize(12);
+    executor->write<double>("x", values);
+    executor->write<std::int32_t>("targets", std::vector<std::int32_t>{1, -1, 3});
+    executor->write<double>("one", Doubles{1.0});
+    step(*executor);
+    return executor;
+  };
+  const auto both = build(true, true), fused = build(true, false), plain = build(false, true);
+  EXPECT_NEAR(read(both->output("loss"))[0], read(fused->output("loss"))[0] + read(plain->output("loss"))[0],
+              1e-15);
+  const Doubles sum = read(both->input("grad.x")), a = read(fused->input("grad.x")),
+                b = read(plain->input("grad.x"));
+  for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i], a[i] + b[i], 1e-15);
+  EXPECT_EQ(read(both->input("grad.head")), read(fused->input("grad.head")));
 }
 
 TEST_F(Differentiate, MicroBatchesAddUpInTheAccumulators) {

@@ -31,6 +31,13 @@ double naive_gelu_tanh_slope(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
 }
 
+double naive_tanh(double x) {
+  return std::tanh(x);
+}
+double naive_tanh_slope(double x) {
+  return 1 / (std::cosh(x) * std::cosh(x));
+}
+
 using Function = double (*)(double);
 
 void check_value(Kernel kernel, Op op, const Attrs& attrs, Function naive) {
@@ -69,6 +76,11 @@ TEST(CpuActivation, GeluByErf) {
 TEST(CpuActivation, GeluByTanh) {
   check_value(cpu::gelu, Op::gelu, GeluAttrs{true}, naive_gelu_tanh);
   check_grad(cpu::gelu_grad, Op::gelu_grad, GeluAttrs{true}, naive_gelu_tanh_slope);
+}
+
+TEST(CpuActivation, Tanh) {
+  check_value(cpu::tanh, Op::tanh, {}, naive_tanh);
+  check_grad(cpu::tanh_grad, Op::tanh_grad, {}, naive_tanh_slope);
 }
 
 TEST(CpuActivation, Swiglu) {

@@ -30,7 +30,8 @@ double naive_row(const AttentionShape& s, const Doubles& qkv, std::int64_t b, st
     const double* key = &qkv[index((b * s.seq + k) * w + (s.num_heads + kv) * d)];
     double score = 0;
     for (std::int64_t i = 0; i < d; ++i) score += query[i] * key[i];
-    probs[index(k)] = s.causal && k > q ? -INFINITY : s.scale * score;
+    const bool seen = k < s.num_keys(b) && (!s.causal || k <= q);
+    probs[index(k)] = seen ? s.scale * score : -INFINITY;
     max = std::max(max, probs[index(k)]);
   }
   for (double& p : probs) total += p = std::exp(p - max);
@@ -183,6 +184,27 @@ TEST(Attention, Bf16MatchesTheNaiveSoftmax) {
   check_shapes<Bf16>(0x1p-7);
 }
 
+// Padding at the end of a sequence, also of whole blocks and chunks of keys.
+template <class S>
+void check_padding(double bound) {
+  for (const bool causal : {true, false}) {
+    const std::vector<std::int32_t> counts = {1, 7, 60, 97, 200, 317};
+    AttentionShape some = shape(6, 317, 4, 2, 16, causal);
+    some.key_counts = counts;
+    check<S>(some, bound);
+    AttentionShape one = shape(1, 317, 2, 1, 64, causal);
+    for (const std::int32_t count : {1, 96, 150, 317}) {
+      one.key_counts = {&count, 1};
+      check<S>(one, bound);
+    }
+  }
+}
+TEST(Attention, PaddedKeysAreNotSeen) {
+  check_padding<float>(1e-6);
+  check_padding<double>(1e-14);
+  check_padding<Bf16>(0x1p-7);
+}
+
 TEST(Attention, NaiveGradientMatchesFiniteDifferences) {
   const AttentionShape s = shape(1, 5, 4, 2, 3, true);
   Doubles qkv = random_elems<double>(s.batch * s.seq * s.qkv_width(), 1);
@@ -228,6 +250,10 @@ TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
   check_bits<float>(shape(1, 700, 4, 2, 32, true));
   check_bits<float>(shape(2, 300, 2, 2, 64, false));
   check_bits<Bf16>(shape(1, 333, 3, 1, 32, true));
+  const std::vector<std::int32_t> counts = {300, 123};
+  AttentionShape padded = shape(2, 300, 2, 2, 64, false);
+  padded.key_counts = counts;
+  check_bits<float>(padded);
 }
 
 TEST(Attention, ScratchGrowsLinearly) {

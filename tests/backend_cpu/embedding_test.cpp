@@ -40,6 +40,21 @@ TEST(CpuEmbedding, GradientAddsRowsOfTheSameId) {
   }
 }
 
+TEST(CpuEmbedding, PaddingIsLookedUpButHasNoGradient) {
+  const EmbeddingAttrs attrs{.padding_id = 4};
+  const HostTensor table = random_tensor(DType::f64, {kVocabulary, 8}, 1);
+  const HostTensor ids = random_ids(kIdsShape, 2, 0, kVocabulary - 1),
+                   dy = random_tensor(DType::f64, {3, 31, 8}, 3);
+  EXPECT_EQ(run_kernel(cpu::embedding, Op::embedding, attrs, {table, ids})[0],
+            run_kernel(cpu::embedding, Op::embedding, EmbeddingAttrs{}, {table, ids})[0]);
+  std::vector<double> wanted =
+      run_kernel(cpu::embedding_grad, Op::embedding_grad, EmbeddingAttrs{}, {table, ids, dy})[0];
+  const std::vector<double> before = table.values();
+  ASSERT_NE(wanted[4 * 8], before[4 * 8]) << "some id is the padding";
+  std::copy_n(before.begin() + 4 * 8, 8, wanted.begin() + 4 * 8);
+  EXPECT_EQ(run_kernel(cpu::embedding_grad, Op::embedding_grad, attrs, {table, ids, dy})[0], wanted);
+}
+
 TEST(CpuEmbeddingDeathTest, AnIdOutsideOfTheTableAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const HostTensor table = random_tensor(DType::f32, {kVocabulary, 8}, 1);

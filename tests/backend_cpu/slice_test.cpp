@@ -22,6 +22,24 @@ TEST(CpuSlice, SliceTakesColumns) {
   }
 }
 
+TEST(CpuSlice, PiecesOfADimThatIsNotTheLast) {
+  for (DType dtype : kFloatingTypes) {
+    for (std::int64_t n : kOddSizes) {
+      const HostTensor x = random_tensor(dtype, {3, 41, n}, 1), piece = random_tensor(dtype, {3, 11, n}, 2);
+      const std::vector<double> values = x.values(), piece_values = piece.values();
+      std::vector<double> wanted, padded(static_cast<std::size_t>(3 * 41 * n), 0.0);
+      for (std::int64_t b = 0; b < 3; ++b) {
+        for (std::int64_t i = 0; i < 11 * n; ++i) {
+          wanted.push_back(values[(b * 41 + 7) * n + i]);
+          padded[(b * 41 + 7) * n + i] = piece_values[b * 11 * n + i];
+        }
+      }
+      EXPECT_EQ(run_kernel(cpu::slice, Op::slice, SliceAttrs{7, 11, -2}, {x})[0], wanted);
+      EXPECT_EQ(run_kernel(cpu::pad, Op::pad, PadAttrs{7, 41, -2}, {piece})[0], padded);
+    }
+  }
+}
+
 TEST(CpuSlice, PadPutsZerosAround) {
   for (DType dtype : kFloatingTypes) {
     for (std::int64_t n : kOddSizes) {

@@ -34,7 +34,8 @@ class GoldenModelTest : public testing::TestWithParam<const char*> {
   TemporaryFolder scratch;
 };
 INSTANTIATE_TEST_SUITE_P(Models, GoldenModelTest,
-                         testing::Values("llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf"),
+                         testing::Values("llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf", "gpt-neox",
+                                         "gpt-neox-seqres", "bert"),
                          [](const auto& model) {
                            std::string name = model.param;
                            std::ranges::replace(name, '-', '_');

@@ -15,7 +15,7 @@ constexpr int kMostRanks = 8;
 
 const std::vector<LayoutKey>& keys() {
   static const std::vector<LayoutKey> kKeys =
-      layout_keys({"llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf"});
+      layout_keys({"llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf", "gpt-neox", "gpt-neox-seqres", "bert"});
   return kKeys;
 }
 
@@ -54,7 +54,8 @@ TEST(GoldenLayouts, EveryPairOfChoices) {
 
 TEST(GoldenLayouts, TheFewCoverEveryPairThatSomeLayoutHas) {
   const std::vector<LayoutChoice> all = all_layouts(keys(), kMostRanks);
-  EXPECT_EQ(all.size(), 18u * 36 * 5);  // meshes of at most eight ranks, the other keys, models
+  EXPECT_EQ(all.size(),
+            18u * 36 * keys()[0].values.size());  // meshes of at most eight ranks, the other keys, models
   const std::vector<LayoutChoice> few = covering_layouts(all);
   EXPECT_LT(few.size(), 60u);
   for (const LayoutChoice& choice : all) {

@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/models/bert.h"
 #include "tessera/models/gpt2.h"
+#include "tessera/models/gpt_neox.h"
 #include "tessera/models/llama.h"
 
 namespace tessera {
@@ -23,6 +25,21 @@ Json gpt2_json() {
   return Json::parse(R"({"model_type": "gpt2", "vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4,
     "n_positions": 64, "attn_pdrop": 0.0, "embd_pdrop": 0.1, "resid_pdrop": 0.2,
     "layer_norm_epsilon": 1e-6, "activation_function": "gelu_new"})");
+}
+
+Json gpt_neox_json() {
+  return Json::parse(R"({"model_type": "gpt_neox", "vocab_size": 96, "hidden_size": 32,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 64,
+    "layer_norm_eps": 1e-6, "rotary_pct": 0.5, "rotary_emb_base": 500.0, "use_parallel_residual": false,
+    "tie_word_embeddings": true, "initializer_range": 0.01, "hidden_act": "gelu_new",
+    "hidden_dropout": 0.1, "attention_dropout": 0.0})");
+}
+
+Json bert_json() {
+  return Json::parse(R"({"model_type": "bert", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 64, "type_vocab_size": 3,
+    "pad_token_id": 5, "layer_norm_eps": 1e-11, "initializer_range": 0.01, "hidden_act": "gelu_new",
+    "hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.0})");
 }
 
 std::string refusal(const Json& json) {
@@ -166,8 +183,121 @@ TEST(Gpt2ConfigJson, NamesFileAndKeyOfWhatIsWrong) {
   expect_refused("scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx");
   expect_refused("add_cross_attention", true, "add_cross_attention");
   expect_refused("n_head", 5, "multiple of 'n_head', which is 5");
+  expect_refused("padded_vocab_size", 95,
+                 "'padded_vocab_size' is 95, expected at least 'vocab_size', which is 96");
   // transformers' default is 0.1: left out is not the same as 0.
   EXPECT_NE(refusal(without(gpt2_json(), "attn_pdrop")).find("attn_pdrop"), std::string::npos);
+}
+
+TEST(GptNeoxConfigJson, IsReadKeyByKey) {
+  const GptNeoxConfig c = read_gpt_neox_config(JsonConfig(gpt_neox_json().dump(), "config.json"));
+  EXPECT_EQ(c.vocab_size, 96);
+  EXPECT_EQ(c.hidden_size, 32);
+  EXPECT_EQ(c.layers, 2);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.ffn_size, 48);
+  EXPECT_EQ(c.max_positions, 64);
+  EXPECT_EQ(c.norm_eps, 1e-6);
+  EXPECT_EQ(c.rotary_dim(), 4);
+  EXPECT_EQ(c.rope_theta, 500.0);
+  EXPECT_EQ(c.dropout, 0.1);
+  EXPECT_FALSE(c.parallel_residual);
+  EXPECT_TRUE(c.gelu_tanh);
+  EXPECT_TRUE(c.tie_embeddings);
+  EXPECT_TRUE(c.attention_bias);
+}
+
+TEST(GptNeoxConfigJson, BothSpellingsOfTheRotaryKeysAndTheirDefaults) {
+  const auto read = [](const Json& json) {
+    return read_gpt_neox_config(JsonConfig(json.dump(), "config.json"));
+  };
+  const Json fresh = without(without(gpt_neox_json(), "rotary_pct"), "rotary_emb_base");
+  EXPECT_EQ(read(fresh).rotary_dim(), 2);
+  EXPECT_EQ(read(fresh).rope_theta, 10000.0);
+  const Json nested = {{"partial_rotary_factor", 1.0}, {"rope_theta", 1234.5}, {"rope_type", "default"}};
+  for (const Json& json : {fresh, gpt_neox_json()}) {
+    EXPECT_EQ(read(with(json, "rope_parameters", nested)).rotary_dim(), 8);
+    EXPECT_EQ(read(with(json, "rope_parameters", nested)).rope_theta, 1234.5);
+  }
+}
+
+TEST(GptNeoxConfigJson, NamesFileAndKeyOfWhatIsWrong) {
+  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size", "max_position_embeddings"}) {
+    EXPECT_EQ(refusal(without(gpt_neox_json(), key)),
+              fmt::format("some/config.json: key '{}' is missing", key));
+  }
+  const auto refused = [](const std::string& key, const Json& value) {
+    return refusal(with(gpt_neox_json(), key, value));
+  };
+  EXPECT_EQ(refused("hidden_act", "relu"),
+            "some/config.json: hidden_act is 'relu', expected 'gelu', or 'gelu_new', 'gelu_fast' or "
+            "'gelu_pytorch_tanh', which are one");
+  EXPECT_EQ(
+      refused("num_attention_heads", 5),
+      "some/config.json: 'hidden_size' is 32, expected a multiple of 'num_attention_heads', which is 5");
+  EXPECT_EQ(
+      refused("rotary_pct", 0.4),
+      "some/config.json: 'rotary_pct' is 0.4, which is 3 elements of heads of 8; expected an even number "
+      "from 2 to 8");
+  EXPECT_NE(refused("rope_parameters", {{"partial_rotary_factor", 1.5}})
+                .find("'rope_parameters.partial_rotary_factor' is 1.5"),
+            std::string::npos);
+  EXPECT_NE(refused("rope_parameters", {{"rope_type", "yarn"}}).find("rope_type"), std::string::npos);
+  EXPECT_NE(refused("rope_scaling", {{"factor", 2.0}}).find("rope_scaling"), std::string::npos);
+  EXPECT_NE(refused("attention_dropout", 0.1).find("attention_dropout"), std::string::npos);
+}
+
+TEST(BertConfigJson, IsReadKeyByKey) {
+  const BertConfig c = read_bert_config(JsonConfig(bert_json().dump(), "config.json"));
+  EXPECT_EQ(c.vocab_size, 96);
+  EXPECT_EQ(c.hidden_size, 32);
+  EXPECT_EQ(c.layers, 2);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.ffn_size, 48);
+  EXPECT_EQ(c.max_positions, 64);
+  EXPECT_EQ(c.token_types, 3);
+  EXPECT_EQ(c.padding_id, 5);
+  EXPECT_EQ(c.norm_eps, 1e-11);
+  EXPECT_EQ(c.init_std, 0.01);
+  EXPECT_EQ(c.dropout, 0.2);
+  EXPECT_TRUE(c.gelu_tanh);
+  Json json = bert_json();
+  for (const char* key :
+       {"type_vocab_size", "pad_token_id", "layer_norm_eps", "hidden_act", "hidden_dropout_prob"})
+    json.erase(key);
+  const BertConfig defaults = read_bert_config(JsonConfig(json.dump(), "config.json"));
+  EXPECT_EQ(defaults.token_types, 2);
+  EXPECT_EQ(defaults.padding_id, 0);
+  EXPECT_EQ(defaults.norm_eps, 1e-12);
+  EXPECT_EQ(defaults.dropout, 0.1);
+  EXPECT_FALSE(defaults.gelu_tanh);
+}
+
+TEST(BertConfigJson, NamesFileAndKeyOfWhatIsWrong) {
+  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size", "max_position_embeddings"}) {
+    EXPECT_EQ(refusal(without(bert_json(), key)), fmt::format("some/config.json: key '{}' is missing", key));
+  }
+  const auto expect_refused = [](const std::string& key, const Json& value, const std::string& named) {
+    const std::string message = refusal(with(bert_json(), key, value));
+    EXPECT_NE(message.find("some/config.json"), message.npos) << key << ": " << message;
+    EXPECT_NE(message.find(named), message.npos) << key << ": " << message;
+  };
+  expect_refused("hidden_act", "relu", "hidden_act is 'relu', expected 'gelu'");
+  expect_refused("num_attention_heads", 5,
+                 "'hidden_size' is 32, expected a multiple of 'num_attention_heads'");
+  expect_refused("pad_token_id", 96, "'pad_token_id' is 96, expected one of the 96 ids");
+  expect_refused("pad_token_id", "[PAD]", "'pad_token_id' is \"[PAD]\", expected an integer");
+  expect_refused("type_vocab_size", 0, "'type_vocab_size' is 0, expected a positive integer");
+  expect_refused("attention_probs_dropout_prob", 0.1, "attention_probs_dropout_prob");
+  expect_refused("position_embedding_type", "relative_key", "position_embedding_type");
+  expect_refused("tie_word_embeddings", false, "tie_word_embeddings");
+  expect_refused("is_decoder", true, "is_decoder");
+  // transformers' default is 0.1: left out is not the same as 0.
+  EXPECT_NE(
+      refusal(without(bert_json(), "attention_probs_dropout_prob")).find("attention_probs_dropout_prob"),
+      std::string::npos);
 }
 
 TEST(ModelConfigJson, RefusesWhatIsNoJsonObject) {
@@ -198,8 +328,10 @@ TEST(ModelConfigJson, MissingFileIsNamed) {
 TEST(ModelConfigJson, WrittenConfigParsesBackToTheSame) {
   Json qwen2 = with(with(llama_json(), "model_type", "qwen2"), "tie_word_embeddings", true);
   Json odd = with(with(llama_json(), "rms_norm_eps", 1.1754943508222875e-05), "rope_theta", 12345.678);
+  const Json padded = with(gpt2_json(), "padded_vocab_size", 128);
   Json erf = with(with(gpt2_json(), "activation_function", "gelu"), "tie_word_embeddings", false);
-  for (const Json& json : {llama_json(), qwen2, odd, gpt2_json(), erf}) {
+  for (const Json& json :
+       {llama_json(), qwen2, odd, gpt2_json(), erf, padded, gpt_neox_json(), bert_json()}) {
     const std::string written = parse_model_config(json.dump(), "theirs")->config_json();
     EXPECT_EQ(parse_model_config(written, "ours")->config_json(), written);
     const Json ours = Json::parse(written);

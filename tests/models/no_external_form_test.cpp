@@ -10,7 +10,7 @@ class Bare final : public Model {
  public:
   std::int64_t vocab_size() const override { return 4; }
   std::int64_t max_positions() const override { return 4; }
-  CausalOutputs build(ModelBuilder&, ValueId) const override { return {}; }
+  std::vector<Prediction> build(ModelBuilder&, ValueId) const override { return {}; }
 };
 
 TEST(Model, WithoutAnExternalFormRefusesToBeWritten) {

@@ -1,5 +1,6 @@
 #include "tessera/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/op_check.h"
@@ -9,7 +10,7 @@ namespace {
 
 // softmax over an explicit row of scores, head by head.
 std::vector<double> naive_attention(const std::vector<double>& qkv, std::int64_t batch, std::int64_t seq_len,
-                                    const AttentionAttrs& attrs) {
+                                    const AttentionAttrs& attrs, const std::vector<double>& key_counts) {
   const HeadLayout& heads = attrs.heads;
   const std::int64_t d = heads.head_dim, columns = heads.qkv_columns();
   std::vector<double> out(static_cast<std::size_t>(batch * seq_len * heads.out_columns()), 0.0);
@@ -17,7 +18,8 @@ std::vector<double> naive_attention(const std::vector<double>& qkv, std::int64_t
     for (std::int64_t h = 0; h < heads.heads; ++h) {
       const std::int64_t kv = h / (heads.heads / heads.kv_heads);
       for (std::int64_t q = 0; q < seq_len; ++q) {
-        const std::int64_t num_keys = attrs.causal ? q + 1 : seq_len;
+        const std::int64_t num_keys =
+            std::min(attrs.causal ? q + 1 : seq_len, static_cast<std::int64_t>(key_counts[b]));
         std::vector<double> weights;
         double total = 0;
         for (std::int64_t k = 0; k < num_keys; ++k) {
@@ -47,7 +49,25 @@ OpCase attention_case(std::int64_t batch, std::int64_t seq_len, const HeadLayout
   const Shape shape{batch, seq_len, heads.qkv_columns()};
   return {"attention" + shape.text() + Attrs(attrs).text(),
           [=](CaseGraph& c) { return attention(c.graph, "node", c.real("qkv", shape), attrs); },
-          [=](const CaseValues& in) { return naive_attention(in.at("qkv"), batch, seq_len, attrs); }};
+          [=](const CaseValues& in) {
+            const std::vector<double> all(static_cast<std::size_t>(batch), static_cast<double>(seq_len));
+            return naive_attention(in.at("qkv"), batch, seq_len, attrs, all);
+          }};
+}
+
+OpCase padded_case(std::int64_t seq_len, const HeadLayout& heads, bool causal,
+                   const std::vector<double>& counts) {
+  const AttentionAttrs attrs{heads, 0.6, causal};
+  const auto batch = static_cast<std::int64_t>(counts.size());
+  const Shape shape{batch, seq_len, heads.qkv_columns()};
+  return {"padded attention" + shape.text() + Attrs(attrs).text(),
+          [=](CaseGraph& c) {
+            const ValueId qkv = c.real("qkv", shape);
+            return attention(c.graph, "node", qkv, attrs, c.constant("counts", i32({batch, 1}), counts));
+          },
+          [=](const CaseValues& in) {
+            return naive_attention(in.at("qkv"), batch, seq_len, attrs, in.at("counts"));
+          }};
 }
 
 }  // namespace
@@ -60,6 +80,8 @@ OpFamily attention_family() {
     family.cases.push_back(attention_case(1, 7, {4, 2, 2}, causal));
     family.cases.push_back(attention_case(1, 9, {3, 1, 4}, causal));
     family.cases.push_back(attention_case(1, 67, {2, 1, 2}, causal));  // more than one block of keys
+    family.cases.push_back(padded_case(5, {2, 2, 3}, causal, {5, 1, 3}));
+    family.cases.push_back(padded_case(7, {4, 2, 2}, causal, {4}));
   }
   const AttentionAttrs attrs{{2, 1, 4}, 1.0, true};
   const ValueType qkv = f64({2, 5, 16}), out = f64({2, 5, 8}), lse = f64({2, 2, 5});
@@ -71,6 +93,9 @@ OpFamily attention_family() {
        AttentionAttrs{{3, 2, 4}, 1.0, true},
        {f64({2, 5, 28})},
        {"3 query heads", "2 key heads"}},
+      {Op::attention, attrs, {qkv, f64({2, 1})}, {"input 1", "f64", "i32"}},
+      {Op::attention, attrs, {qkv, i32({2, 5})}, {"[2,5]", "[2,1]"}},
+      {Op::attention_grad, attrs, {out, qkv, out, lse, i32({1, 1})}, {"[1,1]", "[2,1]"}},
       {Op::attention_grad, attrs, {f64({2, 5, 16}), qkv, out, lse}, {"f64[2,5,16]", "f64[2,5,8]"}},
       {Op::attention_grad, attrs, {out, f64({2, 5, 12}), out, lse}, {"[2,5,12]", "[B, T, 16]"}},
       {Op::attention_grad, attrs, {out, qkv, f32({2, 5, 8}), lse}, {"f32[2,5,8]", "f64[2,5,8]"}},

@@ -60,8 +60,8 @@ Graph compose_fused(const Graph& from, ValueId& out) {
   for (Node node : from.nodes()) {
     for (ValueId& input : node.inputs) input = ids[static_cast<std::size_t>(input)];
     const auto compose = op_def(node.op).compose;
-    const std::vector<ValueId> outputs =
-        compose ? compose(to, node) : emit(to, node.op, node.phase, node.name, node.attrs, node.inputs);
+    std::vector<ValueId> outputs = compose ? compose(to, node) : std::vector<ValueId>{};
+    if (outputs.empty()) outputs = emit(to, node.op, node.phase, node.name, node.attrs, node.inputs);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       ids[static_cast<std::size_t>(node.outputs[i])] = outputs[i];
   }

@@ -21,6 +21,15 @@ OpFamily slice_family() {
                               }});
     }
   }
+  for (const int dim : {-2, -3}) {
+    family.cases.push_back({"slice of rows" + std::to_string(dim), [=](CaseGraph& c) {
+                              return slice(c.graph, "node", c.real("x", {5, 4, 3}), 1, 2, dim);
+                            }});
+    family.cases.push_back({"pad of rows" + std::to_string(dim), [=](CaseGraph& c) {
+                              return emit(c.graph, Op::pad, Phase::forward, "node", PadAttrs{1, 7, dim},
+                                          {c.real("x", {5, 4, 3})})[0];
+                            }});
+  }
   family.cases.push_back(
       {"concat", [](CaseGraph& c) {
          return concat(c.graph, "node", {c.real("a", {3, 1}), c.real("b", {3, 4}), c.real("c", {3, 5})});
@@ -32,6 +41,8 @@ OpFamily slice_family() {
   family.refused = {
       {Op::slice, SliceAttrs{3, 5}, {f64({2, 7})}, {"3 to 8", "[2,7]"}},
       {Op::slice, SliceAttrs{-1, 2}, {f64({2, 7})}, {"-1 to 1", "[2,7]"}},
+      {Op::slice, SliceAttrs{2, 3, -2}, {f64({4, 7})}, {"2 to 5", "[4,7]"}},
+      {Op::slice, SliceAttrs{0, 1, -2}, {f64({7})}, {"[7]", "2 dims"}},
       {Op::slice, SliceAttrs{0, 1}, {f64({})}, {"[]", "1 dims"}},
       {Op::slice, SliceAttrs{0, 1}, {i32({2})}, {"i32", "floating"}},
       {Op::pad, PadAttrs{3, 5}, {f64({2, 3})}, {"[2,3]", "5 columns at 3"}},

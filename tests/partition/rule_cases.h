@@ -67,12 +67,17 @@ inline void add_plain_cases(std::vector<RuleCase>& cases) {
     cases.push_back({Op::concat, {}, {x, x, x}});
     cases.push_back({Op::softmax, {}, {x}});
     cases.push_back({Op::softmax_grad, {}, {x, x}, {0}});
-    for (Op op : {Op::silu, Op::gelu}) cases.push_back({op, GeluAttrs{true}, {x}});
-    for (Op op : {Op::silu_grad, Op::gelu_grad}) cases.push_back({op, GeluAttrs{true}, {x, x}, {0}});
+    for (Op op : {Op::silu, Op::gelu, Op::tanh}) cases.push_back({op, GeluAttrs{true}, {x}});
+    for (Op op : {Op::silu_grad, Op::gelu_grad, Op::tanh_grad})
+      cases.push_back({op, GeluAttrs{true}, {x, x}, {0}});
     const CaseInput key = integers({4}, 0, 9);
     cases.push_back({Op::dropout_add, DropoutAttrs{0.4, 3}, {x, key, x}});
     cases.push_back({Op::dropout_add, DropoutAttrs{0.4, 3}, {x, key}});
     cases.push_back({Op::dropout_grad, DropoutAttrs{0.4, 3}, {x, key}, {0}});
+  }
+  for (const Shape& shape : {Shape{4, 5, 7}, Shape{6, 6, 12}}) {
+    cases.push_back({Op::slice, SliceAttrs{1, 2, -2}, {real(shape)}, {0}});
+    cases.push_back({Op::pad, PadAttrs{2, shape[1] + 3, -2}, {real(shape)}, {0}});
   }
   for (std::int64_t width : {7, 12}) {
     const CaseInput packed = real({4, 5, 2 * width}), half = real({4, 5, width});
@@ -114,6 +119,7 @@ inline void add_norm_and_lookup_cases(std::vector<RuleCase>& cases) {
     const CaseInput table = real({vocabulary, 5}), ids = integers({6, 6}, 0, vocabulary - 1);
     cases.push_back({Op::embedding, EmbeddingAttrs{}, {table, ids}});
     cases.push_back({Op::embedding_grad, EmbeddingAttrs{}, {table, ids, real({6, 6, 5})}});
+    cases.push_back({Op::embedding_grad, EmbeddingAttrs{.padding_id = 7}, {table, ids, real({6, 6, 5})}});
     const CaseInput x = real({4, 5, 7}), w = real({vocabulary, 7}), scale = real({});
     const CaseInput targets = integers({4, 5}, -1, vocabulary - 1), logits = real({4, 5, vocabulary});
     cases.push_back({Op::softmax_cross_entropy, {}, {logits, targets, scale}});
@@ -122,6 +128,13 @@ inline void add_norm_and_lookup_cases(std::vector<RuleCase>& cases) {
       const LinearCrossEntropyAttrs attrs{.chunk_rows = chunk_rows, .rows = 20};
       cases.push_back({Op::linear_cross_entropy, attrs, {x, w, targets, scale}});
       cases.push_back({Op::linear_cross_entropy_grad, attrs, {x, w, targets, scale, w}});
+      const CaseInput bias = real({vocabulary}), few = integers({4, 5}, -1, vocabulary - 4);
+      cases.push_back({Op::linear_cross_entropy, attrs, {x, w, targets, scale, bias}});
+      cases.push_back({Op::linear_cross_entropy_grad, attrs, {x, w, targets, scale, w, bias, bias}});
+      // More padding than a rank's part: the last one has no word at all.
+      const LinearCrossEntropyAttrs padded{.chunk_rows = chunk_rows, .rows = 20, .words = vocabulary - 3};
+      cases.push_back({Op::linear_cross_entropy, padded, {x, w, few, scale, bias}});
+      cases.push_back({Op::linear_cross_entropy_grad, padded, {x, w, few, scale, w, bias, bias}});
     }
   }
 }
@@ -133,7 +146,12 @@ inline void add_attention_cases(std::vector<RuleCase>& cases) {
     cases.push_back({Op::rope, RopeAttrs{heads, false}, {qkv, real({5, 2, 2})}});
     cases.push_back({Op::rope, RopeAttrs{heads, true}, {qkv, real({5, 2, 2})}, {0}});
     cases.push_back({Op::attention, AttentionAttrs{heads, 0.5}, {qkv}});
-    cases.push_back({Op::attention_grad, AttentionAttrs{heads, 0.5}, {out, qkv, out, positive({4, 6, 5})}});
+    const CaseInput lse = positive({4, 6, 5}), counts = integers({4, 1}, 1, 5);
+    cases.push_back({Op::attention_grad, AttentionAttrs{heads, 0.5}, {out, qkv, out, lse}});
+    for (const bool causal : {false, true}) {
+      cases.push_back({Op::attention, AttentionAttrs{heads, 0.5, causal}, {qkv, counts}});
+      cases.push_back({Op::attention_grad, AttentionAttrs{heads, 0.5, causal}, {out, qkv, out, lse, counts}});
+    }
   }
 }
 

@@ -63,7 +63,7 @@ class OwnModel final : public Model {
 
   std::int64_t vocab_size() const override { return 23; }
   std::int64_t max_positions() const override { return 64; }
-  CausalOutputs build(ModelBuilder& builder, ValueId ids) const override {
+  std::vector<Prediction> build(ModelBuilder& builder, ValueId ids) const override {
     Graph& graph = builder.graph();
     const ValueId table = builder.parameter("embed.weight", Shape{23, 12}, normal_init(0.5));
     ValueId x = embedding(graph, "embed", table, ids);
@@ -75,7 +75,7 @@ class OwnModel final : public Model {
       x = add(graph, name + ".sum", x, linear_layer(builder, name + ".out", out, 12, {.init_std = 0.5}));
     }
     graph.set_layer(2);
-    return {x, table};
+    return {{x, table}};
   }
   std::vector<ExternalTensor> external_tensors() const override { return {}; }
   std::string config_json() const override { return "{}"; }
@@ -128,9 +128,8 @@ std::vector<std::vector<double>> gradients_of(const AttentionWriter& writer, con
   const ValueId ids = builder.graph().add_input("ids", {DType::i32, {2, 7}}, Role::batch);
   const ValueId targets = builder.graph().add_input("targets", {DType::i32, {2, 7}}, Role::batch);
   const ValueId loss_scale = builder.graph().add_input("loss_scale", {DType::f64, Shape{}}, Role::scalar);
-  const CausalOutputs out = model.build(builder, ids);
-  ValueId loss =
-      linear_cross_entropy(builder.graph(), "loss", out.hidden, out.head_weight, targets, loss_scale);
+  const Prediction out = model.build(builder, ids)[0];
+  ValueId loss = linear_cross_entropy(builder.graph(), "loss", out.hidden, {out.weight}, targets, loss_scale);
   if (fold) {
     FoldedMasks folded = fold_constant_masks(builder.graph());
     EXPECT_EQ(folded.names.size(), 2u);

@@ -30,7 +30,8 @@ class ExternalWeightsTest : public testing::TestWithParam<const char*> {
   TemporaryFolder folder;
 };
 INSTANTIATE_TEST_SUITE_P(Models, ExternalWeightsTest,
-                         testing::Values("llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf"),
+                         testing::Values("llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf", "gpt-neox",
+                                         "gpt-neox-seqres", "bert"),
                          [](const auto& model) {
                            std::string name = model.param;
                            std::ranges::replace(name, '-', '_');

@@ -159,6 +159,27 @@ TEST(LayoutRounding, TiedEmbeddingAndQkvBias) {
   expect_agree(*make_llama(config), rounding_layouts(), kRounding);
 }
 
+// The same weights and the same losses as without padding, whose rows have no gradient on any layout.
+TEST(LayoutRounding, PaddedVocabulary) {
+  Gpt2Config config = small_gpt2(0.0);
+  const LayoutTrace plain = train_on({*make_gpt2(config)});
+  config.padded_vocab_size = config.vocab_size + 17;
+  const auto padded = make_gpt2(config);
+  LayoutDifference bound = kRounding;
+  bound.weight = 3e-4;  // of the key biases, as below
+  expect_agree(*padded, rounding_layouts(), bound);
+  const LayoutTrace trace = train_on({*padded});
+  ASSERT_EQ(trace.losses.size(), plain.losses.size());
+  for (std::size_t i = 0; i < trace.losses.size(); ++i) EXPECT_NEAR(trace.losses[i], plain.losses[i], 1e-5);
+  const Graph logits = build_logits_graph(*padded, {1, 4}, DType::f32).graph;
+  EXPECT_EQ(logits.type(logits.find_output(kLogitsOutput)).shape, (Shape{1, 4, config.vocab_size}));
+  const auto words = static_cast<std::size_t>(config.vocab_size * config.hidden_size);
+  const std::vector<float>& gradient = trace.tensors.at("grad.embed.weight");
+  ASSERT_EQ(gradient.size(), static_cast<std::size_t>(config.padded_vocab_size * config.hidden_size));
+  EXPECT_TRUE(std::all_of(gradient.begin() + static_cast<std::ptrdiff_t>(words), gradient.end(),
+                          [](float g) { return g == 0.0f; }));
+}
+
 // Half of the elements drop: other masks would be another loss altogether.
 TEST(LayoutRounding, EveryLayoutDropsTheSameElements) {
   const auto model = make_gpt2(small_gpt2(0.5));

@@ -170,6 +170,13 @@ TEST_F(RunConfigTest, ModelTypesRefuseWhatTheyCannotHave) {
       "model.head_dim = 8 does not go with model.type = gpt2: expected model.hidden_size / model.heads");
   EXPECT_EQ(refusal_of({"model.activation=gelu_erf"}),
             "model.activation is not silu, the activation of model.type = llama and qwen2");
+  EXPECT_EQ(gpt2_with("model.dropout=0.1"), "accepted");
+  EXPECT_EQ(gpt2_with("model.vocab_multiple=1024"), "accepted");
+  EXPECT_EQ(refusal_of({"model.dropout=0.1"}),
+            "model.dropout = 0.1 does not go with model.type = llama and qwen2, which drop nothing");
+  EXPECT_EQ(refusal_of({"model.vocab_multiple=128"}),
+            "model.vocab_multiple = 128 does not go with model.type = llama and qwen2, whose embedding is "
+            "not padded");
   EXPECT_EQ(refusal_of({"model.head_dim=7"}),
             "model.head_dim = 7 (or model.hidden_size / model.heads) is odd: rotary angles need pairs");
 }

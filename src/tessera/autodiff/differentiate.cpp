@@ -29,14 +29,13 @@ class Backward final : public GradContext {
 
   void seed(const GradientSeed& seed) { add_gradient(seed.value, seed.gradient); }
 
-  // `loss` may be kNoValue; its producer is differentiated although no gradient flows into it.
-  void run(ValueId loss) {
+  // The producers of losses are differentiated although no gradient flows into them.
+  void run(std::span<const ValueId> losses) {
     const NodeId last = graph_.num_nodes() - 1;
-    const NodeId loss_node = loss == kNoValue ? kNoNode : graph_.value(loss).producer;
-    loss_ = loss;
+    losses_.assign(losses.begin(), losses.end());
     for (node_ = last; node_ >= 0; --node_) {
       const std::vector<ValueId>& outputs = node().outputs;
-      const bool is_loss = node_ == loss_node;
+      const bool is_loss = std::ranges::find(losses, outputs[0]) != losses.end();
       const bool reached =
           std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) { return has_gradient(v); });
       if ((!reached && !is_loss) || !needs_grad_[index(outputs[0])]) continue;
@@ -46,7 +45,7 @@ class Backward final : public GradContext {
 
   Gradients finish(std::span<const ValueId> wanted) {
     Gradients result;
-    result.loss = loss_;
+    if (!losses_.empty()) result.loss = sum_of_losses();
     for (std::size_t v = 0; v < accumulators_.size(); ++v) {
       const auto id = static_cast<ValueId>(v);
       if (accumulators_[v] == kNoValue || graph_.value(id).role != Role::parameter) continue;
@@ -88,12 +87,21 @@ class Backward final : public GradContext {
     }
   }
 
-  void set_loss(ValueId loss) override { loss_ = loss; }
+  void set_loss(ValueId loss) override { std::ranges::replace(losses_, node().outputs[0], loss); }
 
  private:
   static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
   bool has_gradient(ValueId v) const { return grads_[index(v)] != kNoValue; }
   std::string accumulator_name(ValueId parameter) const { return "grad." + graph_.value(parameter).name; }
+
+  ValueId sum_of_losses() {
+    ValueId sum = losses_[0];
+    if (losses_.size() > 1) graph_.set_layer(graph_.num_layers());
+    for (std::size_t i = 1; i < losses_.size(); ++i) {
+      sum = tessera::emit(graph_, Op::add, Phase::backward, "loss_sum", {}, {sum, losses_[i]})[0];
+    }
+    return sum;
+  }
 
   // A gradient that a rule ignored would give wrong numbers in silence: name the node instead.
   void differentiate_node(bool is_loss) {
@@ -146,7 +154,7 @@ class Backward final : public GradContext {
 
   Graph& graph_;
   NodeId node_ = kNoNode;
-  ValueId loss_ = kNoValue;
+  std::vector<ValueId> losses_;        // as computed where the training step reads them
   std::vector<ValueId> grads_;         // by value of the forward graph
   std::vector<ValueId> accumulators_;  // likewise: the newest link of its chain
   std::vector<bool> needs_grad_;
@@ -156,18 +164,24 @@ class Backward final : public GradContext {
 }  // namespace
 
 Gradients differentiate(Graph& graph, ValueId loss) {
-  TS_CHECK(graph.type(loss).shape.rank() == 0 && graph.value(loss).producer != kNoNode,
-           "loss {} has shape {}, expected the scalar output of a node", graph.value(loss).name,
-           graph.type(loss).shape.text());
+  return differentiate(graph, std::span<const ValueId>(&loss, 1));
+}
+
+Gradients differentiate(Graph& graph, std::span<const ValueId> losses) {
+  for (ValueId loss : losses) {
+    TS_CHECK(graph.type(loss).shape.rank() == 0 && graph.value(loss).producer != kNoNode,
+             "loss {} has shape {}, expected the scalar output of a node", graph.value(loss).name,
+             graph.type(loss).shape.text());
+  }
   Backward backward(graph, {});
-  backward.run(loss);
+  backward.run(losses);
   return backward.finish({});
 }
 
 Gradients differentiate(Graph& graph, std::span<const GradientSeed> seeds, std::span<const ValueId> wanted) {
   Backward backward(graph, wanted);
   for (const GradientSeed& seed : seeds) backward.seed(seed);
-  backward.run(kNoValue);
+  backward.run({});
   return backward.finish(wanted);
 }
 

@@ -17,14 +17,15 @@ struct GradientSeed {
 };
 
 struct Gradients {
-  // Read the loss here: a fused loss is computed again, together with its gradient.
+  // Read the loss here: a fused loss is computed again, together with its gradient. The sum of several.
   ValueId loss = kNoValue;
   std::vector<ParameterGradient> parameters;  // in the order of the graph's inputs
   std::vector<ValueId> wanted;                // gradients of the wanted values; kNoValue if none flows
 };
 
-// Gradient of a scalar loss with respect to every parameter.
+// Gradient of a scalar loss, or of the sum of several, with respect to every parameter.
 Gradients differentiate(Graph& graph, ValueId loss);
+Gradients differentiate(Graph& graph, std::span<const ValueId> losses);
 
 // Vector-Jacobian product from given seeds, also with respect to the `wanted` non-parameter values.
 Gradients differentiate(Graph& graph, std::span<const GradientSeed> seeds, std::span<const ValueId> wanted);

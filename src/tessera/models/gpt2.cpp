@@ -4,11 +4,12 @@
 
 #include <cmath>
 
+#include "tessera/models/decoder.h"
+#include "tessera/models/gelu_name.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
 #include "tessera/ops/add_positions.h"
 #include "tessera/ops/attention.h"
-#include "tessera/ops/embedding.h"
 
 namespace tessera {
 namespace {
@@ -20,26 +21,19 @@ class Gpt2 final : public Model {
   std::int64_t vocab_size() const override { return c_.vocab_size; }
   std::int64_t max_positions() const override { return c_.max_positions; }
 
-  CausalOutputs build(ModelBuilder& builder, ValueId ids_bt) const override {
-    Graph& graph = builder.graph();
-    const ValueId tokens_vd =
-        builder.parameter("embed.weight", Shape{c_.vocab_size, c_.hidden_size}, normal_init(c_.init_std));
-    const ValueId positions_pd = builder.parameter(
-        "positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
-    ValueId x_btd = embedding(graph, "embed", tokens_vd, ids_bt);
-    x_btd = add_positions(graph, "positions", x_btd, positions_pd);
-    x_btd = builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.embedding_dropout);
-    for (std::int32_t layer = 0; layer < c_.layers; ++layer) {
-      graph.set_layer(layer);
-      x_btd = block(builder, "layers." + std::to_string(layer), x_btd);
-    }
-    graph.set_layer(static_cast<std::int32_t>(c_.layers));
-    x_btd = layer_norm_layer(builder, "norm", x_btd, c_.norm_eps);
-    const ValueId head_vd = c_.tie_embeddings
-                                ? tokens_vd
-                                : builder.parameter("head.weight", Shape{c_.vocab_size, c_.hidden_size},
-                                                    normal_init(c_.init_std));
-    return {x_btd, head_vd};
+  std::vector<Prediction> build(ModelBuilder& builder, ValueId ids_bt) const override {
+    DecoderFrame frame{c_.embedding_rows(), c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
+    if (c_.embedding_rows() > c_.vocab_size) frame.words = c_.vocab_size;
+    DecoderParts parts;
+    parts.embedded = [&](ValueId x_btd) {
+      const ValueId positions_pd = builder.parameter(
+          "positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
+      x_btd = add_positions(builder.graph(), "positions", x_btd, positions_pd);
+      return builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.embedding_dropout);
+    };
+    parts.block = [&](const std::string& name, ValueId x_btd) { return block(builder, name, x_btd); };
+    parts.last_norm = [&](ValueId x_btd) { return layer_norm_layer(builder, "norm", x_btd, c_.norm_eps); };
+    return build_decoder(builder, frame, parts, ids_bt);
   }
 
   std::vector<ExternalTensor> external_tensors() const override;
@@ -53,6 +47,8 @@ class Gpt2 final : public Model {
     // GPT-2 scales what is added to the residual stream by its depth.
     const double depth_std = c_.init_std / std::sqrt(2.0 * static_cast<double>(c_.layers));
     const LinearOptions outer{.bias = true, .init_std = depth_std};
+    // Megatron's query-key layer scaling divides the scores by the layer's number and multiplies them again
+    // inside the softmax, so that they fit 16 bits. Ours are fp32 from the first: one scale is the same.
     const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head_dim));
 
     ValueId h_btd = layer_norm_layer(builder, name + ".attention_norm", x_btd, c_.norm_eps);
@@ -115,15 +111,18 @@ std::string Gpt2::config_json() const {
   "n_head": {},
   "n_inner": {},
   "n_layer": {},
-  "n_positions": {},
+  "n_positions": {},{}
   "resid_pdrop": {},
   "tie_word_embeddings": {},
   "vocab_size": {}
 }}
 )",
-      c_.gelu_tanh ? "gelu_new" : "gelu", c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size,
-      c_.heads, c_.ffn_size, c_.layers, c_.max_positions, c_.residual_dropout, c_.tie_embeddings,
-      c_.vocab_size);
+      gelu_name(c_.gelu_tanh), c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size, c_.heads,
+      c_.ffn_size, c_.layers, c_.max_positions,
+      c_.embedding_rows() > c_.vocab_size
+          ? fmt::format("\n  \"padded_vocab_size\": {},", c_.padded_vocab_size)
+          : "",
+      c_.residual_dropout, c_.tie_embeddings, c_.vocab_size);
 }
 
 }  // namespace
@@ -131,12 +130,20 @@ std::string Gpt2::config_json() const {
 std::unique_ptr<Model> make_gpt2(const Gpt2Config& config) {
   TS_CHECK(config.hidden_size % config.heads == 0, "model: hidden size {} is not a multiple of {} heads",
            config.hidden_size, config.heads);
+  TS_CHECK(config.embedding_rows() >= config.vocab_size,
+           "model: {} rows are fewer than the {} words of the vocabulary", config.embedding_rows(),
+           config.vocab_size);
   return std::make_unique<Gpt2>(config);
 }
 
 Gpt2Config read_gpt2_config(const JsonConfig& json) {
   Gpt2Config c;
   c.vocab_size = json.positive_integer("vocab_size");
+  // Our own key, which transformers passes over: it has no use for rows that are no words.
+  c.padded_vocab_size = json.positive_integer("padded_vocab_size", c.vocab_size);
+  TS_CHECK(c.padded_vocab_size >= c.vocab_size,
+           "{}: 'padded_vocab_size' is {}, expected at least 'vocab_size', which is {}", json.source(),
+           c.padded_vocab_size, c.vocab_size);
   c.hidden_size = json.positive_integer("n_embd");
   c.layers = json.positive_integer("n_layer");
   c.heads = json.positive_integer("n_head");
@@ -149,11 +156,7 @@ Gpt2Config read_gpt2_config(const JsonConfig& json) {
   c.init_std = json.number("initializer_range", 0.02);
   c.embedding_dropout = json.number("embd_pdrop", 0.1);
   c.residual_dropout = json.number("resid_pdrop", 0.1);
-  const std::string activation = json.text("activation_function", "gelu_new");
-  TS_CHECK(activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu",
-           "{}: activation_function is '{}', expected 'gelu_new', 'gelu_pytorch_tanh' or 'gelu'",
-           json.source(), activation);
-  c.gelu_tanh = activation != "gelu";
+  c.gelu_tanh = read_gelu_tanh(json, "activation_function", "gelu_new");
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };

@@ -1,5 +1,6 @@
 // The GPT-2 family: learned positions, LayerNorm before each half of a block, gelu, biases everywhere,
-// output projection tied to the embedding.
+// output projection tied to the embedding. GPT-3 as Megatron trains it is the same with gelu by erf and a
+// vocabulary that is padded to a round number of rows.
 #pragma once
 
 #include "tessera/models/json_config.h"
@@ -9,6 +10,8 @@ namespace tessera {
 
 struct Gpt2Config {
   std::int64_t vocab_size = 0;
+  std::int64_t padded_vocab_size =
+      0;  // rows of the embedding; those beyond vocab_size are no words. 0: none are
   std::int64_t hidden_size = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
@@ -20,6 +23,8 @@ struct Gpt2Config {
   double init_std = 0.02;
   double embedding_dropout = 0.0;
   double residual_dropout = 0.0;
+
+  std::int64_t embedding_rows() const { return padded_vocab_size > 0 ? padded_vocab_size : vocab_size; }
 };
 
 std::unique_ptr<Model> make_gpt2(const Gpt2Config& config);

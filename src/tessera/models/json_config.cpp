@@ -31,21 +31,31 @@ JsonConfig::JsonConfig(const std::string& text, std::string source)
   } catch (const nlohmann::json::parse_error& e) {
     fail("{}: not a JSON file: {}", source_, e.what());
   }
-  TS_CHECK(document_->root.is_object(), "{}: found a JSON {}, expected an object with the model's keys", source_,
-           document_->root.type_name());
+  TS_CHECK(document_->root.is_object(), "{}: found a JSON {}, expected an object with the model's keys",
+           source_, document_->root.type_name());
 }
 
 JsonConfig::~JsonConfig() = default;
 JsonConfig::JsonConfig(JsonConfig&&) noexcept = default;
 
-bool JsonConfig::has(const std::string& key) const { return document_->find(key) != nullptr; }
+bool JsonConfig::has(const std::string& key) const {
+  return document_->find(key) != nullptr;
+}
 
-std::int64_t JsonConfig::positive_integer(const std::string& key, std::optional<std::int64_t> fallback) const {
+std::int64_t JsonConfig::positive_integer(const std::string& key,
+                                          std::optional<std::int64_t> fallback) const {
   const nlohmann::json* found = document_->find(key);
   if (!found && fallback) return *fallback;
   TS_CHECK(found, "{}: key '{}' is missing", source_, key);
   TS_CHECK(found->is_number_integer() && found->get<std::int64_t>() > 0,
            "{}: '{}' is {}, expected a positive integer", source_, key, found->dump());
+  return found->get<std::int64_t>();
+}
+
+std::int64_t JsonConfig::integer(const std::string& key, std::int64_t fallback) const {
+  const nlohmann::json* found = document_->find(key);
+  if (!found) return fallback;
+  TS_CHECK(found->is_number_integer(), "{}: '{}' is {}, expected an integer", source_, key, found->dump());
   return found->get<std::int64_t>();
 }
 

@@ -19,6 +19,7 @@ class JsonConfig {
 
   // Without a fallback the key must be there and not null. Keys may be nested: "rope_parameters.rope_theta".
   std::int64_t positive_integer(const std::string& key, std::optional<std::int64_t> fallback = {}) const;
+  std::int64_t integer(const std::string& key, std::int64_t fallback) const;
   double number(const std::string& key, std::optional<double> fallback = {}) const;
   bool boolean(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, std::optional<std::string> fallback = {}) const;

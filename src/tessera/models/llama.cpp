@@ -3,11 +3,11 @@
 
 #include <cmath>
 
+#include "tessera/models/decoder.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
-#include "tessera/ops/embedding.h"
 #include "tessera/ops/rope.h"
 
 namespace tessera {
@@ -20,25 +20,17 @@ class Llama final : public Model {
   std::int64_t vocab_size() const override { return c_.vocab_size; }
   std::int64_t max_positions() const override { return c_.max_positions; }
 
-  CausalOutputs build(ModelBuilder& builder, ValueId ids_bt) const override {
-    Graph& graph = builder.graph();
-    const std::int64_t seq_len = graph.type(ids_bt).shape[1];
-    const ValueId table_vd =
-        builder.parameter("embed.weight", Shape{c_.vocab_size, c_.hidden_size}, normal_init(c_.init_std));
+  std::vector<Prediction> build(ModelBuilder& builder, ValueId ids_bt) const override {
+    const DecoderFrame frame{c_.vocab_size, c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
+    const std::int64_t seq_len = builder.graph().type(ids_bt).shape[1];
     const ValueId rope_tr2 =
-        rope_table(graph, "rope_table", {seq_len, c_.head_dim, c_.rope_theta, builder.dtype()});
-    ValueId x_btd = embedding(graph, "embed", table_vd, ids_bt);
-    for (std::int32_t layer = 0; layer < c_.layers; ++layer) {
-      graph.set_layer(layer);
-      x_btd = block(builder, "layers." + std::to_string(layer), x_btd, rope_tr2);
-    }
-    graph.set_layer(static_cast<std::int32_t>(c_.layers));
-    x_btd = rms_norm_layer(builder, "norm", x_btd, c_.norm_eps);
-    const ValueId head_vd = c_.tie_embeddings
-                                ? table_vd
-                                : builder.parameter("head.weight", Shape{c_.vocab_size, c_.hidden_size},
-                                                    normal_init(c_.init_std));
-    return {x_btd, head_vd};
+        rope_table(builder.graph(), "rope_table", {seq_len, c_.head_dim, c_.rope_theta, builder.dtype()});
+    DecoderParts parts;
+    parts.block = [&](const std::string& name, ValueId x_btd) {
+      return block(builder, name, x_btd, rope_tr2);
+    };
+    parts.last_norm = [&](ValueId x_btd) { return rms_norm_layer(builder, "norm", x_btd, c_.norm_eps); };
+    return build_decoder(builder, frame, parts, ids_bt);
   }
 
   std::vector<ExternalTensor> external_tensors() const override;

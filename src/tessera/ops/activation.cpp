@@ -106,6 +106,12 @@ OpDef gelu_def() {
 OpDef gelu_grad_def() {
   return unary_grad_def();
 }
+OpDef tanh_def() {
+  return unary_def(grad_from_input<Op::tanh_grad>);
+}
+OpDef tanh_grad_def() {
+  return unary_grad_def();
+}
 OpDef swiglu_def() {
   return {.infer = infer_swiglu,
           .placement = {.operands = "x:...f -> y:...f", .cuts = ".f", .blocks = swiglu_blocks},
@@ -125,6 +131,9 @@ ValueId silu(Graph& graph, std::string name, ValueId x) {
 }
 ValueId gelu(Graph& graph, std::string name, ValueId x, bool tanh_approximation) {
   return emit(graph, Op::gelu, Phase::forward, std::move(name), GeluAttrs{tanh_approximation}, {x})[0];
+}
+ValueId tanh(Graph& graph, std::string name, ValueId x) {
+  return emit(graph, Op::tanh, Phase::forward, std::move(name), {}, {x})[0];
 }
 ValueId swiglu(Graph& graph, std::string name, ValueId gate_up) {
   return emit(graph, Op::swiglu, Phase::forward, std::move(name), {}, {gate_up})[0];

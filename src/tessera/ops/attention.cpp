@@ -18,6 +18,13 @@ void check_qkv(const InferCall& call, std::size_t input) {
              qkv.text(), attrs.heads.qkv_columns());
 }
 
+// The optional operand behind the others.
+void check_key_counts(const InferCall& call, std::size_t input, std::size_t qkv) {
+  if (call.inputs.size() <= input) return;
+  call.check_dtype(input, DType::i32);
+  call.check_shape(input, Shape{call.shape(qkv)[0], 1});
+}
+
 ValueType out_type(const ValueType& qkv, const HeadLayout& heads) {
   return {qkv.dtype, Shape{qkv.shape[0], qkv.shape[1], heads.out_columns()}};
 }
@@ -27,23 +34,25 @@ ValueType lse_type(const ValueType& qkv, const HeadLayout& heads) {
 }
 
 std::vector<ValueType> infer_attention(const InferCall& call) {
-  call.check_num_inputs(1, 1);
+  call.check_num_inputs(1, 2);
   check_qkv(call, 0);
+  check_key_counts(call, 1, 0);
   const HeadLayout& heads = call.attrs.as<AttentionAttrs>().heads;
   return {out_type(call.inputs[0], heads), lse_type(call.inputs[0], heads)};
 }
 
 void grad_attention(GradContext& context) {
   const Node node = context.node();
-  context.set_input_grad(
-      0, context.emit(Op::attention_grad, node.attrs,
-                      {context.output_grad(0), node.inputs[0], node.outputs[0], node.outputs[1]})[0]);
+  std::vector<ValueId> inputs = {context.output_grad(0), node.inputs[0], node.outputs[0], node.outputs[1]};
+  if (node.inputs.size() == 2) inputs.push_back(node.inputs[1]);
+  context.set_input_grad(0, context.emit(Op::attention_grad, node.attrs, std::move(inputs))[0]);
 }
 
-// dout, qkv, out, lse -> dqkv
+// dout, qkv, out, lse[, key counts] -> dqkv
 std::vector<ValueType> infer_attention_grad(const InferCall& call) {
-  call.check_num_inputs(4, 4);
+  call.check_num_inputs(4, 5);
   check_qkv(call, 1);
+  check_key_counts(call, 4, 1);
   const HeadLayout& heads = call.attrs.as<AttentionAttrs>().heads;
   const ValueType out = out_type(call.inputs[1], heads);
   call.check(call.inputs[0] == out && call.inputs[2] == out, "output is {} and its gradient {}, expected {}",
@@ -54,7 +63,7 @@ std::vector<ValueType> infer_attention_grad(const InferCall& call) {
 }
 
 // Forward: two products of T x T x head_dim per head; backward: five. Causal: the pairs on or below
-// the diagonal.
+// the diagonal. Padding is not known here and counts as if it were seen.
 Cost attention_cost(const Graph& graph, const Node& node, std::size_t qkv_input, std::int64_t products) {
   const auto& attrs = node.attrs.as<AttentionAttrs>();
   const Shape& qkv = graph.type(node.inputs[qkv_input]).shape;
@@ -72,8 +81,9 @@ Cost cost_attention_grad(const Graph& graph, const Node& node) {
   return attention_cost(graph, node, 1, 5);
 }
 
-// Head by head with plain products and a T x T softmax.
+// Head by head with plain products and a T x T softmax. No plain op makes a mask of key counts.
 std::vector<ValueId> compose_attention(Graph& graph, const Node& node) {
+  if (node.inputs.size() == 2) return {};
   const auto& attrs = node.attrs.as<AttentionAttrs>();
   const HeadLayout& heads = attrs.heads;
   const ValueId qkv = node.inputs[0];
@@ -104,14 +114,16 @@ std::vector<Block> head_blocks(const PlacementCall& call, bool qkv, bool columns
   return even_cut(columns ? heads.out_columns() : heads.heads, call.num_ranks);
 }
 
-// qkv -> out, lse
+// qkv[, key counts] -> out, lse
 std::vector<Block> attention_blocks(const PlacementCall& call, char letter, std::size_t operand) {
-  return letter == 'h' ? head_blocks(call, operand == 0, operand == 1) : std::vector<Block>{};
+  if (letter != 'h') return {};
+  return head_blocks(call, operand == 0, operand == call.inputs.size());
 }
 
-// dout, qkv, out, lse -> dqkv
+// dout, qkv, out, lse[, key counts] -> dqkv
 std::vector<Block> attention_grad_blocks(const PlacementCall& call, char letter, std::size_t operand) {
-  return letter == 'h' ? head_blocks(call, operand == 1 || operand == 4, operand != 3) : std::vector<Block>{};
+  if (letter != 'h') return {};
+  return head_blocks(call, operand == 1 || operand == call.inputs.size(), operand != 3);
 }
 
 Attrs local_attention(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
@@ -125,7 +137,7 @@ Attrs local_attention(const PlacementCall& call, const Attrs& attrs, const Strat
 
 OpDef attention_def() {
   return {.infer = infer_attention,
-          .placement = {.operands = "qkv:bth -> out:bth lse:bht",
+          .placement = {.operands = "qkv:bth counts:bo -> out:bth lse:bht",
                         .cuts = "bh",
                         .tp_cuts = "h",
                         .blocks = attention_blocks,
@@ -137,7 +149,7 @@ OpDef attention_def() {
 // The gradient of a shared key head is, on each rank, the sum over that rank's queries: a term.
 OpDef attention_grad_def() {
   return {.infer = infer_attention_grad,
-          .placement = {.operands = "dout:bth qkv:bth out:bth lse:bht -> dqkv^:bth",
+          .placement = {.operands = "dout:bth qkv:bth out:bth lse:bht counts:bo -> dqkv^:bth",
                         .cuts = "bh",
                         .tp_cuts = "h",
                         .blocks = attention_grad_blocks,
@@ -145,8 +157,11 @@ OpDef attention_grad_def() {
           .cost = cost_attention_grad};
 }
 
-ValueId attention(Graph& graph, std::string name, ValueId qkv, const AttentionAttrs& attrs) {
-  return emit(graph, Op::attention, Phase::forward, std::move(name), attrs, {qkv})[0];
+ValueId attention(Graph& graph, std::string name, ValueId qkv, const AttentionAttrs& attrs,
+                  ValueId key_counts) {
+  std::vector<ValueId> inputs = {qkv};
+  if (key_counts != kNoValue) inputs.push_back(key_counts);
+  return emit(graph, Op::attention, Phase::forward, std::move(name), attrs, std::move(inputs))[0];
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/linear.h"
+#include "tessera/ops/slice.h"
 
 namespace tessera {
 namespace {
@@ -50,43 +51,66 @@ std::vector<ValueType> infer_cross_entropy_grad(const InferCall& call) {
   return {call.inputs[0]};
 }
 
+void check_bias(const InferCall& call, std::size_t input) {
+  call.check_dtype(input, call.dtype(0));
+  call.check_shape(input, Shape{call.shape(1)[0]});
+}
+
 void check_linear(const InferCall& call) {
   call.check_floating(0);
   call.check_dtype(1, call.dtype(0));
   call.check(call.shape(0).rank() >= 1 && call.shape(1).rank() == 2 && call.shape(1)[1] == call.shape(0)[-1],
              "input {} and weight {} differ in the inner dim", call.shape(0).text(), call.shape(1).text());
   check_targets(call, 0, 2, 3);
-  const std::int64_t chunk_rows = call.attrs.as<LinearCrossEntropyAttrs>().chunk_rows;
-  call.check(chunk_rows >= 1, "chunk_rows is {}, expected at least 1", chunk_rows);
+  const auto& attrs = call.attrs.as<LinearCrossEntropyAttrs>();
+  call.check(attrs.chunk_rows >= 1, "chunk_rows is {}, expected at least 1", attrs.chunk_rows);
+  call.check(attrs.words >= 0 && (attrs.vocabulary.cut || attrs.words <= call.shape(1)[0]),
+             "{} words do not fit weight {}", attrs.words, call.shape(1).text());
 }
 
 std::vector<ValueType> infer_linear_cross_entropy(const InferCall& call) {
-  call.check_num_inputs(4, 4);
+  call.check_num_inputs(4, 5);
   check_linear(call);
+  if (call.inputs.size() == 5) check_bias(call, 4);
   return {{accumulate_dtype(call.dtype(0)), Shape{}}};
 }
 
 void grad_linear_cross_entropy(GradContext& context) {
   const Node node = context.node();
-  std::vector<ValueId> inputs = node.inputs;
+  const bool bias = node.inputs.size() == 5;
+  std::vector<ValueId> inputs(node.inputs.begin(), node.inputs.begin() + 4);
   inputs.push_back(context.accumulator(1));
+  if (bias) inputs.insert(inputs.end(), {node.inputs[4], context.accumulator(4)});
   const auto grads = context.emit(Op::linear_cross_entropy_grad, node.attrs, std::move(inputs));
   context.set_loss(grads[0]);
   if (context.needs_grad(0)) context.set_input_grad(0, grads[1]);
   context.set_accumulator(1, grads[2]);
+  if (bias) context.set_accumulator(4, grads[3]);
 }
 
-// x, weight, targets, loss scale, accumulator of the weight -> loss, dx, accumulator
+// x, weight, targets, loss scale, accumulator of the weight[, bias, accumulator of the bias]
+//   -> loss, dx, accumulator[, accumulator of the bias]
 std::vector<ValueType> infer_linear_cross_entropy_grad(const InferCall& call) {
-  call.check_num_inputs(5, 5);
+  call.check_num_inputs(5, 7);
   check_linear(call);
-  call.check_dtype(4, accumulate_dtype(call.dtype(0)));
+  const DType wide = accumulate_dtype(call.dtype(0));
+  call.check_dtype(4, wide);
   call.check_shape(4, call.shape(1));
-  return {{accumulate_dtype(call.dtype(0)), Shape{}}, call.inputs[0], call.inputs[4]};
+  std::vector<ValueType> outputs = {{wide, Shape{}}, call.inputs[0], call.inputs[4]};
+  if (call.inputs.size() == 5) return outputs;
+  call.check_num_inputs(7, 7);
+  check_bias(call, 5);
+  call.check_dtype(6, wide);
+  call.check_shape(6, call.shape(5));
+  outputs.push_back(call.inputs[6]);
+  return outputs;
 }
 
 std::vector<ValueId> compose_linear_cross_entropy(Graph& graph, const Node& node) {
-  const ValueId logits = linear(graph, node.name + ".logits", node.inputs[0], node.inputs[1]);
+  const std::int64_t words = node.attrs.as<LinearCrossEntropyAttrs>().words;
+  ValueId logits = linear(graph, node.name + ".logits", node.inputs[0], node.inputs[1],
+                          node.inputs.size() == 5 ? node.inputs[4] : kNoValue);
+  if (words > 0) logits = slice(graph, node.name + ".words", logits, 0, words);
   return {softmax_cross_entropy(graph, node.name + ".loss", logits, node.inputs[2], node.inputs[3])};
 }
 
@@ -115,7 +139,8 @@ Cost cost_fused_grad(const Graph& graph, const Node& node) {
 Attrs local_linear_cross_entropy(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
   auto local = attrs.as<LinearCrossEntropyAttrs>();
   if (strategy.letter == 'v') {
-    local.vocabulary = {true, call.axis, call.inputs[1].shape[0], call.num_ranks};
+    const std::int64_t words = local.words > 0 ? local.words : call.inputs[1].shape[0];
+    local.vocabulary = {true, call.axis, words, call.num_ranks};
     local.chunk_rows *= call.num_ranks;
   } else if (strategy.letter == '.') {
     local.rows = (local.rows + call.num_ranks - 1) / call.num_ranks;
@@ -141,7 +166,7 @@ OpDef softmax_cross_entropy_grad_def() {
 }
 OpDef linear_cross_entropy_def() {
   return {.infer = infer_linear_cross_entropy,
-          .placement = {.operands = "x:...d w:vd targets:... scale: -> loss=v:",
+          .placement = {.operands = "x:...d w:vd targets:... scale: bias:v -> loss=v:",
                         .cuts = "v.",
                         .one_stretch = true,
                         .local_attrs = local_linear_cross_entropy},
@@ -152,12 +177,13 @@ OpDef linear_cross_entropy_def() {
 }
 OpDef linear_cross_entropy_grad_def() {
   return {.infer = infer_linear_cross_entropy_grad,
-          .placement = {.operands = "x:...d w:vd targets:... scale: acc^:vd -> loss=v: dx:...d sum^:vd",
+          .placement = {.operands = "x:...d w:vd targets:... scale: acc^:vd bias:v bias_acc^:v -> "
+                                    "loss=v: dx:...d sum^:vd bias_sum^:v",
                         .cuts = "v.",
                         .one_stretch = true,
                         .local_attrs = local_linear_cross_entropy},
           .cost = cost_fused_grad,
-          .in_place = {{4, 2, true}}};
+          .in_place = {{4, 2, true}, {6, 3, true}}};
 }
 
 std::vector<Traffic> cross_entropy_traffic(const Graph& graph, const Node& node) {
@@ -175,13 +201,15 @@ ValueId softmax_cross_entropy(Graph& graph, std::string name, ValueId logits, Va
               {logits, targets, loss_scale})[0];
 }
 
-ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, ValueId weight, ValueId targets,
-                             ValueId loss_scale) {
-  const Shape& head = graph.type(weight).shape;
+ValueId linear_cross_entropy(Graph& graph, std::string name, ValueId x, const OutputHead& head,
+                             ValueId targets, ValueId loss_scale) {
+  const Shape& weight = graph.type(head.weight).shape;
   // A weight without dims has no vocabulary; the shape rule says so.
-  const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = head.rank() == 0 ? 1 : head[0];
-  return emit(graph, Op::linear_cross_entropy, Phase::forward, std::move(name),
-              LinearCrossEntropyAttrs{choose_chunk_rows(rows, vocab), rows}, {x, weight, targets, loss_scale})[0];
+  const std::int64_t rows = graph.type(x).shape.num_rows(), vocab = weight.rank() == 0 ? 1 : weight[0];
+  std::vector<ValueId> inputs = {x, head.weight, targets, loss_scale};
+  if (head.bias != kNoValue) inputs.push_back(head.bias);
+  const LinearCrossEntropyAttrs attrs{choose_chunk_rows(rows, vocab), rows, head.words};
+  return emit(graph, Op::linear_cross_entropy, Phase::forward, std::move(name), attrs, std::move(inputs))[0];
 }
 
 }  // namespace tessera

@@ -17,10 +17,10 @@ std::vector<ValueType> infer_embedding(const InferCall& call) {
 }
 
 void grad_embedding(GradContext& context) {
-  const ValueId ids = context.node().inputs[1];
+  const Node node = context.node();
   const ValueId acc = context.accumulator(0);
   context.set_accumulator(
-      0, context.emit(Op::embedding_grad, EmbeddingAttrs{}, {acc, ids, context.output_grad(0)})[0]);
+      0, context.emit(Op::embedding_grad, node.attrs, {acc, node.inputs[1], context.output_grad(0)})[0]);
 }
 
 // accumulator[V, D], ids[...], dy[..., D]: adds each row of dy to the row its id names.
@@ -52,7 +52,9 @@ Cost cost_embedding_grad(const Graph& graph, const Node& node) {
 // Input 0 is the table, or its accumulator.
 Attrs local_embedding(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
   if (strategy.letter != 'v') return attrs;
-  return EmbeddingAttrs{CutRange{true, call.axis, call.inputs[0].shape[0], call.num_ranks}};
+  auto local = attrs.as<EmbeddingAttrs>();
+  local.vocabulary = {true, call.axis, call.inputs[0].shape[0], call.num_ranks};
+  return local;
 }
 
 }  // namespace
@@ -76,8 +78,9 @@ OpDef embedding_grad_def() {
           .in_place = {{0, 0, true}}};
 }
 
-ValueId embedding(Graph& graph, std::string name, ValueId table, ValueId ids) {
-  return emit(graph, Op::embedding, Phase::forward, std::move(name), EmbeddingAttrs{}, {table, ids})[0];
+ValueId embedding(Graph& graph, std::string name, ValueId table, ValueId ids, std::int64_t padding_id) {
+  return emit(graph, Op::embedding, Phase::forward, std::move(name), EmbeddingAttrs{{}, padding_id},
+              {table, ids})[0];
 }
 
 }  // namespace tessera

@@ -80,7 +80,7 @@ struct OpDef {
   bool loss = false;  // ends the forward pass: its gradient rule starts from 1, not from an output gradient
   bool constant = false;  // needs no input and never changes: runs once, in the init program
   // Fused ops: the same values from plain ops, the reference in tests. Returns the node's outputs
-  // (kNoValue for those only a gradient uses).
+  // (kNoValue for those only a gradient uses); nothing where plain ops cannot say it.
   std::vector<ValueId> (*compose)(Graph&, const Node&) = nullptr;
 };
 

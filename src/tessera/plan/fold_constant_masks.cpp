@@ -86,7 +86,7 @@ class Matcher {
       head.head_dim = attrs.size;
     }
     begin = attrs.begin;
-    return head.qkv == piece->inputs[0] && head.head_dim == attrs.size;
+    return head.qkv == piece->inputs[0] && head.head_dim == attrs.size && attrs.dim == -1;
   }
 
   std::optional<Head> match_head(const Node& pv) {

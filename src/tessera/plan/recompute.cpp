@@ -45,11 +45,11 @@ class Rewriter {
  private:
   static ValueId& at(std::vector<ValueId>& ids, ValueId v) { return ids[static_cast<std::size_t>(v)]; }
 
-  // Of a full layer everything is made again, of a listed op its first output: row statistics are small.
+  // Of a full layer everything is made again, of a listed op its first output: row statistics are small. What
+  // enters a layer is kept, also where it is a norm (BERT): the layer before may be on another stage.
   bool is_recomputed(const Node& producer, ValueId v, std::int32_t reader_layer) const {
-    if (producer.phase != Phase::forward) return false;
-    const bool in_layer =
-        producer.layer >= 0 && producer.layer < num_layers_ && producer.layer == reader_layer;
+    if (producer.phase != Phase::forward || producer.layer != reader_layer) return false;
+    const bool in_layer = producer.layer >= 0 && producer.layer < num_layers_;
     return (mode_.full && in_layer) || (mode_.ops.contains(producer.op) && producer.outputs[0] == v);
   }
 

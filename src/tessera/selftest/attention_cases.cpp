@@ -13,11 +13,12 @@ struct HeadsCase {
   HeadLayout heads;
   bool causal = true;
   bool large = false;
+  bool padded = false;
 };
 
 std::string label_of(const HeadsCase& c) {
-  return fmt::format("{} heads, {} for keys, of {}{}", c.heads.heads, c.heads.kv_heads, c.heads.head_dim,
-                     c.causal ? "" : ", not causal");
+  return fmt::format("{} heads, {} for keys, of {}{}{}", c.heads.heads, c.heads.kv_heads, c.heads.head_dim,
+                     c.causal ? "" : ", not causal", c.padded ? ", padded" : "");
 }
 
 void add_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& c) {
@@ -34,6 +35,10 @@ void add_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& c) {
   OpCase backward{
       Op::attention_grad, label_of(c), attrs, {out, qkv, out, lse}, t == DType::bf16 ? 4e-2 : 5e-5};
   forward.large = backward.large = c.large;
+  if (c.padded) {
+    for (OpCase* op_case : {&forward, &backward})
+      op_case->inputs.push_back(integers({c.batch, 1}, 1, c.seq_len + 1));
+  }
   cases.push_back(std::move(forward));
   cases.push_back(std::move(backward));
 }
@@ -72,7 +77,11 @@ void add_attention_cases(std::vector<OpCase>& cases) {
                                {1, 300, {12, 4, 64}},
                                {8, 1024, {12, 12, 64}, true, true},
                                {1, 2048, {16, 4, 128}, true, true},
-                               {16, 128, {16, 16, 64}, false, true}}) {
+                               {16, 128, {16, 16, 64}, false, true},
+                               {3, 100, {2, 1, 64}, false, false, true},
+                               {3, 70, {3, 3, 33}, true, false, true},
+                               {5, 300, {2, 2, 96}, false, false, true},
+                               {32, 128, {16, 16, 64}, false, true, true}}) {
       add_attention(cases, t, c);
     }
   }

@@ -40,6 +40,8 @@ void add_columns(std::vector<OpCase>& cases, DType t) {
     const std::int64_t third = columns / 3;
     cases.push_back({Op::slice, "", SliceAttrs{third, third}, {normal(t, {4, 100, columns})}, 0});
     cases.push_back({Op::pad, "", PadAttrs{third, columns}, {normal(t, {4, 100, third})}, 0});
+    cases.push_back({Op::slice, "rows", SliceAttrs{3, 40, -2}, {normal(t, {4, 100, columns})}, 0});
+    cases.push_back({Op::pad, "rows", PadAttrs{3, 100, -2}, {normal(t, {4, 40, columns})}, 0});
     cases.push_back(
         {Op::concat, "", {}, {normal(t, {7, third}), normal(t, {7, columns}), normal(t, {7, third})}, 0});
   }
@@ -51,6 +53,8 @@ void add_activations(std::vector<OpCase>& cases, DType t) {
     const CaseInput x = normal(t, shape, 2);
     cases.push_back({Op::silu, "", {}, {x}, bound});
     cases.push_back({Op::silu_grad, "", {}, {x, x}, bound});
+    cases.push_back({Op::tanh, "", {}, {x}, bound});
+    cases.push_back({Op::tanh_grad, "", {}, {x, x}, bound});
     for (const bool tanh : {false, true}) {
       cases.push_back({Op::gelu, tanh ? "tanh" : "erf", GeluAttrs{tanh}, {x}, bound});
       cases.push_back({Op::gelu_grad, tanh ? "tanh" : "erf", GeluAttrs{tanh}, {x, x}, bound});
@@ -94,6 +98,11 @@ void add_tables(std::vector<OpCase>& cases, DType t) {
     cases.push_back({Op::embedding_grad,
                      "",
                      EmbeddingAttrs{},
+                     {normal(DType::f32, whole), ids, normal(t, rows)},
+                     sum_bound(DType::f32)});
+    cases.push_back({Op::embedding_grad,
+                     "with padding",
+                     EmbeddingAttrs{.padding_id = 0},
                      {normal(DType::f32, whole), ids, normal(t, rows)},
                      sum_bound(DType::f32)});
   }

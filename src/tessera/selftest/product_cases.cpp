@@ -49,18 +49,30 @@ void add_matmul(std::vector<OpCase>& cases, DType t, std::int64_t m, std::int64_
 struct LossShape {
   std::int64_t rows, width, words, chunk;
   bool large = false;
+  bool bias = false;
+  std::int64_t padding = 0;  // rows of the weight that are no words
 };
 
 void add_loss(std::vector<OpCase>& cases, DType t, const LossShape& s) {
-  const LinearCrossEntropyAttrs attrs{.chunk_rows = s.chunk, .rows = s.rows};
-  const std::vector<CaseInput> inputs{normal(t, {s.rows, s.width}), weight(t, s.words, s.width),
+  const LinearCrossEntropyAttrs attrs{
+      .chunk_rows = s.chunk, .rows = s.rows, .words = s.padding > 0 ? s.words : 0};
+  const std::vector<CaseInput> inputs{normal(t, {s.rows, s.width}), weight(t, s.words + s.padding, s.width),
                                       integers({s.rows}, -1, s.words), uniform(DType::f32, {}, 0.5, 1)};
   std::vector<CaseInput> with_sums = inputs;
-  with_sums.push_back(normal(DType::f32, {s.words, s.width}));
-  OpCase loss{Op::linear_cross_entropy, "", attrs, inputs, loss_bound(t)};
+  with_sums.push_back(normal(DType::f32, {s.words + s.padding, s.width}));
+  const std::string label = s.padding > 0 ? "padded" : "";
+  OpCase loss{Op::linear_cross_entropy, label, attrs, inputs, loss_bound(t)};
   // In bf16 logits and their gradients are rounded before the products, on one device and not on the other.
-  OpCase grad{Op::linear_cross_entropy_grad, "", attrs, with_sums, t == DType::bf16 ? 2e-2 : sum_bound(t)};
+  OpCase grad{Op::linear_cross_entropy_grad, label, attrs, with_sums, t == DType::bf16 ? 2e-2 : sum_bound(t)};
   loss.large = grad.large = s.large;
+  if (s.bias) {
+    const std::int64_t rows = s.words + s.padding;
+    for (OpCase* op_case : {&loss, &grad}) {
+      op_case->label += op_case->label.empty() ? "bias" : ", bias";
+      op_case->inputs.push_back(normal(t, {rows}));
+    }
+    grad.inputs.push_back(normal(DType::f32, {rows}));
+  }
   cases.push_back(std::move(loss));
   cases.push_back(std::move(grad));
 }
@@ -82,6 +94,9 @@ void add_product_cases(std::vector<OpCase>& cases) {
     for (const LossShape& s : {LossShape{10, 33, 101, 4},
                                {7, 16, 64, 7},
                                {96, 64, 1003, 64},
+                               {10, 33, 101, 4, false, true},
+                               {96, 64, 1003, 64, false, true, 21},
+                               {70, 40, 50, 64, false, false, 14},
                                {512, 768, 50257, 192, true},
                                {1024, 2048, 32000, 1024, true},
                                // Of GPT-2 and of Qwen2; then more chunks than one on every device.

@@ -2,8 +2,10 @@
 
 #include "tessera/autodiff/differentiate.h"
 #include "tessera/ops/cross_entropy.h"
+#include "tessera/ops/elementwise.h"
 #include "tessera/ops/linear.h"
 #include "tessera/ops/op_def.h"
+#include "tessera/ops/slice.h"
 #include "tessera/plan/fold_constant_masks.h"
 #include "tessera/plan/fold_constants.h"
 
@@ -17,25 +19,42 @@ ValueId add_ids(const Model& model, ModelBuilder& builder, BatchShape shape) {
                                    Role::batch);
 }
 
-// The forward graph up to the loss; the value is the loss.
-ValueId build_loss(const Model& model, ModelBuilder& builder, BatchShape shape) {
+struct Losses {
+  std::vector<ValueId> values;       // one per prediction
+  std::vector<std::string> targets;  // likewise
+};
+
+// The forward graph up to the losses.
+Losses build_losses(const Model& model, ModelBuilder& builder, BatchShape shape) {
   Graph& graph = builder.graph();
-  const ValueId ids = add_ids(model, builder, shape);
-  const ValueId targets = graph.add_input(std::string(kTargetsInput), graph.type(ids), Role::batch);
-  const ValueId loss_scale = graph.add_input(std::string(kLossScaleInput),
-                                             {accumulate_dtype(builder.dtype()), Shape{}}, Role::scalar);
-  const CausalOutputs out = model.build(builder, ids);
-  return linear_cross_entropy(graph, "loss", out.hidden, out.head_weight, targets, loss_scale);
+  const ValueType scalar{accumulate_dtype(builder.dtype()), Shape{}};
+  Losses losses;
+  for (const Prediction& p : model.build(builder, add_ids(model, builder, shape))) {
+    Shape rows;  // all dims but the last
+    for (int d = 0; d + 1 < graph.type(p.hidden).shape.rank(); ++d)
+      rows.push_back(graph.type(p.hidden).shape[d]);
+    const ValueId targets = graph.add_input(p.targets, {DType::i32, rows}, Role::batch);
+    const ValueId loss_scale =
+        graph.add_input(name_for_targets(kLossScaleInput, p.targets), scalar, Role::scalar);
+    losses.values.push_back(linear_cross_entropy(graph, name_for_targets("loss", p.targets), p.hidden,
+                                                 {p.weight, p.bias, p.words}, targets, loss_scale));
+    losses.targets.push_back(p.targets);
+  }
+  return losses;
 }
 
 // Forward graphs that are not differentiated.
-BuiltGraph finish(ModelBuilder& builder) {
+BuiltGraph finish(ModelBuilder& builder, std::vector<std::string> targets = {}) {
   FoldedMasks folded = fold_constant_masks(builder.graph());
   fold_constants(folded.graph);
-  return {std::move(folded.graph), builder.parameters(), std::move(folded.names)};
+  return {std::move(folded.graph), builder.parameters(), std::move(folded.names), std::move(targets)};
 }
 
 }  // namespace
+
+std::string name_for_targets(std::string_view name, std::string_view targets) {
+  return targets == kTargetsInput ? std::string(name) : fmt::format("{}.{}", name, targets);
+}
 
 std::string BuiltGraph::folded_text() const {
   const std::size_t count = folded_attentions.size();
@@ -44,27 +63,38 @@ std::string BuiltGraph::folded_text() const {
 
 BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& options) {
   ModelBuilder builder(options.dtype, /*training=*/true);
-  const ValueId forward_loss = build_loss(model, builder, options.shape);
+  Losses losses = build_losses(model, builder, options.shape);
   FoldedMasks folded = fold_constant_masks(builder.graph());
   Graph& graph = folded.graph;
-  const Gradients gradients = differentiate(graph, folded.at(forward_loss));
+  for (ValueId& loss : losses.values) loss = folded.at(loss);
+  const Gradients gradients = differentiate(graph, losses.values);
   graph.mark_output(std::string(kLossOutput), gradients.loss);
   append_optimizer(graph, gradients.parameters, options.optimizer);
   fold_constants(graph);
-  return {apply_recompute(graph, options.recompute), builder.parameters(), std::move(folded.names)};
+  return {apply_recompute(graph, options.recompute), builder.parameters(), std::move(folded.names),
+          std::move(losses.targets)};
 }
 
 BuiltGraph build_loss_graph(const Model& model, BatchShape shape, DType dtype) {
   ModelBuilder builder(dtype, /*training=*/false);
-  builder.graph().mark_output(std::string(kLossOutput), build_loss(model, builder, shape));
-  return finish(builder);
+  Losses losses = build_losses(model, builder, shape);
+  ValueId sum = losses.values[0];
+  for (std::size_t i = 1; i < losses.values.size(); ++i) {
+    sum = add(builder.graph(), "loss_sum", sum, losses.values[i]);
+  }
+  builder.graph().mark_output(std::string(kLossOutput), sum);
+  return finish(builder, std::move(losses.targets));
 }
 
 BuiltGraph build_logits_graph(const Model& model, BatchShape shape, DType dtype) {
   ModelBuilder builder(dtype, /*training=*/false);
-  const CausalOutputs out = model.build(builder, add_ids(model, builder, shape));
-  builder.graph().mark_output(std::string(kLogitsOutput),
-                              linear(builder.graph(), "logits", out.hidden, out.head_weight));
+  Graph& graph = builder.graph();
+  for (const Prediction& p : model.build(builder, add_ids(model, builder, shape))) {
+    const std::string name = name_for_targets(kLogitsOutput, p.targets);
+    ValueId logits = linear(graph, name, p.hidden, p.weight, p.bias);
+    if (p.words > 0) logits = slice(graph, name + ".words", logits, 0, p.words);
+    graph.mark_output(name, logits);
+  }
   return finish(builder);
 }
 

@@ -13,10 +13,12 @@ namespace tessera {
 
 // The graphs' inputs and outputs by name.
 inline constexpr std::string_view kIdsInput = "ids";               // i32[B, T]
-inline constexpr std::string_view kTargetsInput = "targets";       // i32[B, T], negative: not scored
-inline constexpr std::string_view kLossScaleInput = "loss_scale";  // 1 / scored tokens of the global batch
+inline constexpr std::string_view kLossScaleInput = "loss_scale";  // 1 / scored targets of the global batch
 inline constexpr std::string_view kLossOutput = "loss";
 inline constexpr std::string_view kLogitsOutput = "logits";  // [B, T, V]
+// The same of a prediction by its targets: "loss_scale" and "logits" of the tokens, "logits.<targets>" of
+// others.
+std::string name_for_targets(std::string_view name, std::string_view targets);
 
 struct BatchShape {
   std::int64_t batch = 1;
@@ -27,6 +29,7 @@ struct BuiltGraph {
   Graph graph;
   std::vector<Parameter> parameters;
   std::vector<std::string> folded_attentions;  // written out in the model, with a constant mask
+  std::vector<std::string> targets;            // inputs that predictions are scored by
 
   // "2 attentions with a constant mask"; empty if there are none.
   std::string folded_text() const;

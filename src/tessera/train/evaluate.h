@@ -18,11 +18,13 @@ class Evaluator {
   // On the ranks of a training step. `shape` of one dp rank's batch.
   Evaluator(const Model& model, BatchShape shape, DType dtype, Device& device, TrainingStep& training);
 
-  // Mean loss over the scored tokens of one batch [B dp, T]; on several ranks collective.
-  double loss(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets);
+  // Mean loss over the scored tokens of one batch of B dp sequences; on several ranks collective.
+  double loss(std::span<const BatchInput> inputs);
+  double loss(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets);  // [B dp, T]
 
  private:
   BatchShape shape_;
+  std::vector<ExpectedInput> inputs_;
   const RankGroups* ranks_ = nullptr;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StageRunner> runner_;

@@ -42,6 +42,9 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.tie_embeddings = keys.tie_embeddings;
   c.init_std = init_std;
+  c.embedding_dropout = c.residual_dropout = keys.dropout;
+  c.padded_vocab_size =
+      (keys.vocab_size + keys.vocab_multiple - 1) / keys.vocab_multiple * keys.vocab_multiple;
   return c;
 }
 
@@ -93,8 +96,9 @@ std::unique_ptr<Device> make_device(const RunConfig& config) {
 }
 
 std::unique_ptr<Device> make_computing_device(const RunConfig& config) {
-  TS_CHECK(config.device != DeviceName::null,
-           "device: found null, expected cpu or cuda: the null device computes nothing, it is for `tessera plan`");
+  TS_CHECK(
+      config.device != DeviceName::null,
+      "device: found null, expected cpu or cuda: the null device computes nothing, it is for `tessera plan`");
   return make_device(config);
 }
 

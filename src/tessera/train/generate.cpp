@@ -41,7 +41,10 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
 }
 
 Generator::Generator(const Model& model, DType dtype, Device& device, const Executor& weights_of)
-    : model_(model), dtype_(dtype), device_(device), weights_of_(weights_of) {}
+    : model_(model), dtype_(dtype), device_(device), weights_of_(weights_of) {
+  TS_CHECK(model.causal(),
+           "this model does not continue texts: its predictions see the tokens behind them, too");
+}
 
 std::vector<float> Generator::next_logits(std::span<const std::int32_t> context) {
   const auto length = std::min<std::int64_t>(

@@ -36,6 +36,9 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
             {.min = 0, .max = kMaxWidth});
   s.integer("model.ffn_size", &model.ffn_size, "inner width of the MLP", {.min = 0, .max = 16 * kMaxWidth});
   s.integer("model.vocab_size", &model.vocab_size, "tokens; 0: the tokenizer's", {.min = 0, .max = kMaxIds});
+  s.integer("model.vocab_multiple", &model.vocab_multiple,
+            "gpt2: rows of the embedding are padded to a multiple of it; padding is never predicted",
+            {.min = 1, .max = 1 << 20});
   s.integer("model.max_positions", &model.max_positions, "longest sequence; 0: train.seq_len",
             {.min = 0, .max = kMaxTokens});
   s.number("model.norm_eps", &model.norm_eps, "epsilon of the norms", kPositive);
@@ -43,6 +46,8 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
   s.boolean("model.tie_embeddings", &model.tie_embeddings, "share the embedding with the output head");
   s.choice("model.activation", &model.activation, "nonlinearity of the MLP",
            {"silu", "gelu_tanh", "gelu_erf"});
+  s.number("model.dropout", &model.dropout,
+           "gpt2: share of the embedding and of each block's halves that drops", kFraction);
   s.boolean("model.qkv_bias", &attention.qkv_bias, "biases on the query, key and value projections");
 }
 
@@ -159,6 +164,13 @@ void validate_inline_type(const ArchitectureKeys& model) {
   if (model.type != ModelTypeName::gpt2) {
     TS_CHECK(model.activation == ActivationName::silu,
              "model.activation is not silu, the activation of model.type = llama and qwen2");
+    TS_CHECK(model.dropout == 0,
+             "model.dropout = {} does not go with model.type = llama and qwen2, which drop nothing",
+             model.dropout);
+    TS_CHECK(model.vocab_multiple == 1,
+             "model.vocab_multiple = {} does not go with model.type = llama and qwen2, whose embedding is "
+             "not padded",
+             model.vocab_multiple);
     const std::int64_t head_dim =
         attention.head_dim > 0 ? attention.head_dim : model.hidden_size / attention.heads;
     TS_CHECK(head_dim % 2 == 0,

@@ -36,11 +36,13 @@ struct ArchitectureKeys {
   std::int64_t hidden_size = 0;
   std::int64_t layers = 0;
   std::int64_t ffn_size = 0;
-  std::int64_t vocab_size = 0;     // 0: the tokenizer's
-  std::int64_t max_positions = 0;  // 0: train.seq_len
+  std::int64_t vocab_size = 0;      // 0: the tokenizer's
+  std::int64_t vocab_multiple = 1;  // of gpt2: the embedding's rows are padded to a multiple of it
+  std::int64_t max_positions = 0;   // 0: train.seq_len
   double norm_eps = 1e-5;
   bool tie_embeddings = false;
   ActivationName activation = ActivationName::silu;
+  double dropout = 0.0;  // of gpt2: of the embedding and of both halves of a block
   AttentionKeys attention;
   bool operator==(const ArchitectureKeys&) const = default;
 };

@@ -1,6 +1,7 @@
 #include "tessera/train/training_step.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "tessera/pipeline/schedule_check.h"
@@ -15,6 +16,7 @@ TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& optio
   TrainingGraphOptions whole = options;
   whole.shape.batch *= layout.mesh.dp;
   BuiltGraph built = build_training_graph(model, whole);
+  inputs_ = expected_inputs(built);
   parameters_ = std::move(built.parameters);
   layout_ = resolved(layout, built.graph.num_layers());
   stage_of_layer_ = stages_of_layers(built.graph, layout_);
@@ -36,24 +38,6 @@ TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& optio
       std::make_unique<StageRunner>(*executor_, std::move(mine.messages), std::move(schedule), ranks_.get());
 }
 
-void write_micro_batch(Executor& executor, const MicroBatch& batch, const Instruction& instruction) {
-  const std::int64_t first_row = (instruction.micro_batch * batch.dp + batch.dp_rank) * batch.shape.batch;
-  const auto rows = [&](std::span<const std::int32_t> values) {
-    return values.subspan(static_cast<std::size_t>(first_row * batch.shape.seq_len),
-                          static_cast<std::size_t>(batch.shape.batch * batch.shape.seq_len));
-  };
-  const auto write = [&](std::string_view name, std::span<const std::int32_t> values) {
-    const ValueId input = executor.graph().find_input(chunk_input_name(name, instruction.chunk));
-    if (input != kNoValue) executor.write(input, values, instruction.slot);
-  };
-  write(kIdsInput, rows(batch.ids));
-  write(kTargetsInput, rows(batch.targets));
-  const std::int32_t key[4] = {static_cast<std::int32_t>(batch.seed),
-                               static_cast<std::int32_t>(batch.seed >> 32),
-                               static_cast<std::int32_t>(batch.step), static_cast<std::int32_t>(first_row)};
-  write(kDropoutKeyInput, key);
-}
-
 double sum_of_losses(double loss, const RankGroups* ranks) {
   if (ranks == nullptr) return loss;
   const bool counts = ranks->at().tp == 0 && ranks->at().pp == ranks->mesh().pp - 1;
@@ -62,19 +46,11 @@ double sum_of_losses(double loss, const RankGroups* ranks) {
   return sum;
 }
 
-void TrainingStep::start_micro_batches(std::span<const std::int32_t> ids,
-                                       std::span<const std::int32_t> targets, std::int64_t step,
+void TrainingStep::start_micro_batches(std::span<const BatchInput> inputs, std::int64_t step,
                                        OpTimes* times) {
-  const auto expected =
-      static_cast<std::size_t>(layout_.num_micro_batches * layout_.mesh.dp * shape_.batch * shape_.seq_len);
-  TS_ASSERT(ids.size() == expected && targets.size() == expected);
-  const auto scored = std::count_if(targets.begin(), targets.end(), [](std::int32_t t) { return t >= 0; });
-  TS_CHECK(scored > 0, "step {}: the batch has no scored token", step);
-  const float loss_scale = 1.0f / static_cast<float>(scored);
-  if (const ValueId input = executor_->graph().find_input(kLossScaleInput); input != kNoValue) {
-    executor_->write<float>(input, {&loss_scale, 1});
-  }
-  const MicroBatch batch{ids, targets, shape_, layout_.mesh.dp, ranks_ ? ranks_->at().dp : 0, seed_, step};
+  check_inputs(inputs_, layout_.num_micro_batches * layout_.mesh.dp * shape_.batch, inputs);
+  write_loss_scales(*executor_, inputs_, inputs);
+  const MicroBatch batch{inputs, shape_.batch, layout_.mesh.dp, ranks_ ? ranks_->at().dp : 0, seed_, step};
   std::fill(losses_.begin(), losses_.end(), 0.0f);
   runner_->run([&](const Instruction& i) { write_micro_batch(*executor_, batch, i); },
                [&](const Instruction& i) {
@@ -98,11 +74,17 @@ double TrainingStep::finished_loss() const {
   return sum_of_losses(std::accumulate(losses_.begin(), losses_.end(), 0.0), ranks_.get());
 }
 
+double TrainingStep::accumulate_gradients(std::span<const BatchInput> inputs, std::int64_t step,
+                                          OpTimes* times) {
+  start_micro_batches(inputs, step, times);
+  return finished_loss();
+}
+
 double TrainingStep::accumulate_gradients(std::span<const std::int32_t> ids,
                                           std::span<const std::int32_t> targets, std::int64_t step,
                                           OpTimes* times) {
-  start_micro_batches(ids, targets, step, times);
-  return finished_loss();
+  return accumulate_gradients(std::array{BatchInput{kIdsInput, ids}, BatchInput{kTargetsInput, targets}},
+                              step, times);
 }
 
 double TrainingStep::update(std::int64_t step, double learning_rate, OpTimes* times) {
@@ -110,11 +92,17 @@ double TrainingStep::update(std::int64_t step, double learning_rate, OpTimes* ti
   return static_cast<double>(executor_->read_scalar(kGradNormOutput));
 }
 
-StepResult TrainingStep::run(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,
-                             std::int64_t step, double learning_rate, OpTimes* times) {
-  start_micro_batches(ids, targets, step, times);
+StepResult TrainingStep::run(std::span<const BatchInput> inputs, std::int64_t step, double learning_rate,
+                             OpTimes* times) {
+  start_micro_batches(inputs, step, times);
   start_update(step, learning_rate, times);
   return {finished_loss(), static_cast<double>(executor_->read_scalar(kGradNormOutput))};
+}
+
+StepResult TrainingStep::run(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,
+                             std::int64_t step, double learning_rate, OpTimes* times) {
+  return run(std::array{BatchInput{kIdsInput, ids}, BatchInput{kTargetsInput, targets}}, step, learning_rate,
+             times);
 }
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include "tessera/models/model.h"
 #include "tessera/train/build_graph.h"
 #include "tessera/train/layout.h"
+#include "tessera/train/micro_batch.h"
 #include "tessera/train/stage_runner.h"
 #include "tessera/train/weight_store.h"
 
@@ -27,12 +28,17 @@ class TrainingStep {
   TrainingStep(const Model& model, const TrainingGraphOptions& options, const Layout& layout,
                std::uint64_t seed, Device& device, Communicator* world = nullptr);
 
-  // A global batch of ids and targets [global_batch, T], a whole number of micro-batches. `step` counts
-  // from 0. The loss is the mean over all scored tokens of the global batch, however it is cut.
+  // A global batch, a whole number of micro-batches: all inputs that the model has. `step` counts from 0. The
+  // loss is the mean over all scored tokens of the global batch, however it is cut.
+  StepResult run(std::span<const BatchInput> inputs, std::int64_t step, double learning_rate,
+                 OpTimes* times = nullptr);
+  // ids and targets [global_batch, T]: all that a causal model reads.
   StepResult run(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets, std::int64_t step,
                  double learning_rate, OpTimes* times = nullptr);
 
   // The two halves of run(), for those who look at gradients in between.
+  double accumulate_gradients(std::span<const BatchInput> inputs, std::int64_t step,
+                              OpTimes* times = nullptr);
   double accumulate_gradients(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,
                               std::int64_t step, OpTimes* times = nullptr);
   double update(std::int64_t step, double learning_rate, OpTimes* times = nullptr);  // returns the norm
@@ -47,8 +53,7 @@ class TrainingStep {
 
  private:
   // Work is given to the device; nobody waits for it.
-  void start_micro_batches(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,
-                           std::int64_t step, OpTimes* times);
+  void start_micro_batches(std::span<const BatchInput> inputs, std::int64_t step, OpTimes* times);
   void start_update(std::int64_t step, double learning_rate, OpTimes* times);
   double finished_loss() const;
 
@@ -56,6 +61,7 @@ class TrainingStep {
   Layout layout_;
   std::uint64_t seed_;
   std::vector<Parameter> parameters_;
+  std::vector<ExpectedInput> inputs_;
   std::vector<int> stage_of_layer_;
   std::vector<PlacedTensor> state_;
   std::vector<float> losses_;  // of the micro-batches, where this rank has them
@@ -64,17 +70,6 @@ class TrainingStep {
   std::unique_ptr<WeightStore> weights_;
   std::unique_ptr<StageRunner> runner_;
 };
-
-// Writes one dp rank's rows of micro-batch `instruction.micro_batch` where the chunk's programs read them;
-// chunks that do not read an input do not have it. `dropout`: the key's seed and step.
-struct MicroBatch {
-  std::span<const std::int32_t> ids, targets;  // of the global batch
-  BatchShape shape;
-  int dp = 1, dp_rank = 0;
-  std::uint64_t seed = 0;
-  std::int64_t step = 0;
-};
-void write_micro_batch(Executor& executor, const MicroBatch& batch, const Instruction& instruction);
 
 // The sum over the ranks of a loss that each tp rank of the last stage has in full.
 double sum_of_losses(double loss, const RankGroups* ranks);

@@ -34,9 +34,43 @@ std::vector<float> read_whole(const SafetensorsReader& file, const std::string& 
   return values;
 }
 
+// Masks, angles and numbers of positions that old files carry, and a tied output projection that is stored a
+// second time.
 bool is_ignorable(const std::string& name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-         name.ends_with("rotary_emb.inv_freq");
+  for (const char* end :
+       {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq",
+        "embeddings.position_ids", "lm_head.weight", "embed_out.weight", "cls.predictions.decoder.weight",
+        "cls.predictions.decoder.bias"}) {
+    if (name.ends_with(end)) return true;
+  }
+  return false;
+}
+
+// What `files` call a tensor. Some writers leave the "transformer." or "model." prefix of the bare model out,
+// and the first BERTs call what is now a norm's weight and bias gamma and beta.
+std::string stored_name(const std::string& name, const SafetensorsFolder& files) {
+  if (files.contains(name)) return name;
+  const std::string bare = name.substr(name.find('.') + 1);
+  if (files.contains(bare)) return bare;
+  for (const auto& [ours, old] : {std::pair{".weight", ".gamma"}, {".bias", ".beta"}}) {
+    if (!name.ends_with(std::string(".LayerNorm") + ours)) continue;
+    const std::string first = name.substr(0, name.rfind('.')) + old;
+    if (files.contains(first)) return first;
+  }
+  return name;
+}
+
+// The rows of a tensor that is stored head by head, in our order or, with `back`, the other way round.
+std::vector<float> reordered_heads(const ExternalTensor& tensor, std::span<const float> values, bool back) {
+  std::vector<float> reordered(values.size());
+  const std::size_t heads = static_cast<std::size_t>(tensor.qkv_heads), head = values.size() / (3 * heads);
+  for (std::size_t part = 0; part < 3; ++part) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      const std::size_t ours = (part * heads + h) * head, theirs = (3 * h + part) * head;
+      std::copy_n(values.data() + (back ? ours : theirs), head, reordered.data() + (back ? theirs : ours));
+    }
+  }
+  return reordered;
 }
 
 }  // namespace
@@ -68,6 +102,7 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
   const std::int64_t columns = row_elems(shape);
   const auto rows = values.subspan(static_cast<std::size_t>(tensor.first_row * columns),
                                    static_cast<std::size_t>(tensor.num_rows * columns));
+  if (tensor.qkv_heads > 0) return reordered_heads(tensor, rows, /*back=*/true);
   std::vector<float> piece(rows.begin(), rows.end());
   if (!tensor.transposed) return piece;
   for (std::int64_t r = 0; r < tensor.num_rows; ++r) {
@@ -82,29 +117,24 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
 void load_external_weights(const WeightStore& store, const Model& model, const SafetensorsFolder& files) {
   std::map<std::string, std::vector<float>> parameters;
   std::set<std::string> known;
-  // Some writers leave the "transformer." or "model." prefix of the bare model out.
-  const auto stored_name = [&](const std::string& name) {
-    const std::string bare = name.substr(name.find('.') + 1);
-    return !files.contains(name) && files.contains(bare) ? bare : name;
-  };
   for (const ExternalTensor& tensor : model.external_tensors()) {
     const Shape shape = store.shape(tensor.parameter);
     const std::int64_t columns = row_elems(shape);
     std::vector<float>& values = parameters[tensor.parameter];
     values.resize(static_cast<std::size_t>(shape.num_elems()));
-    const std::string name = stored_name(tensor.name);
+    const std::string name = stored_name(tensor.name, files);
     known.insert(name);
     std::vector<float> piece(static_cast<std::size_t>(tensor.num_rows * columns));
     files.read(name, {piece.data(), DType::f32, external_shape(tensor, shape)});
     if (tensor.transposed) {
       piece = external_piece({"", "", 0, columns, true}, piece, Shape{columns, tensor.num_rows});
     }
+    if (tensor.qkv_heads > 0) piece = reordered_heads(tensor, piece, /*back=*/false);
     std::copy(piece.begin(), piece.end(), values.begin() + tensor.first_row * columns);
   }
   for (const std::string& name : files.names()) {
-    // A tied output projection may be stored a second time.
-    const bool known_or_extra = known.contains(name) || is_ignorable(name) || name == "lm_head.weight";
-    TS_CHECK(known_or_extra, "{}: tensor '{}' has no place in this model; is config.json the right one?",
+    TS_CHECK(known.contains(name) || is_ignorable(name),
+             "{}: tensor '{}' has no place in this model; is config.json the right one?",
              files.path().string(), name);
   }
   for (const auto& [name, values] : parameters) store.write_parameter(name, values);

@@ -1,4 +1,4 @@
-// silu, gelu, swiglu and their gradients.
+// silu, gelu, tanh, swiglu and their gradients.
 #include "tessera/ops/activation.h"
 
 #include <numbers>
@@ -60,6 +60,18 @@ struct GeluTanh {
   }
 };
 
+struct Tanh {
+  template <class A>
+  static A value(A x) {
+    return tanh(x);
+  }
+  template <class A>
+  static A slope(A x) {
+    const A t = tanh(x);
+    return A{1} - t * t;
+  }
+};
+
 // y = f(x); y may lie on x.
 template <class F>
 void apply(const KernelCall& call, Context& context) {
@@ -109,6 +121,13 @@ void gelu(const KernelCall& call, Context& context) {
 }
 void gelu_grad(const KernelCall& call, Context& context) {
   by_tanh(call) ? apply_grad<GeluTanh>(call, context) : apply_grad<Gelu>(call, context);
+}
+
+void tanh(const KernelCall& call, Context& context) {
+  apply<Tanh>(call, context);
+}
+void tanh_grad(const KernelCall& call, Context& context) {
+  apply_grad<Tanh>(call, context);
 }
 
 // [gate | up] -> silu(gate) up, row by row.

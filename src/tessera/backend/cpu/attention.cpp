@@ -57,7 +57,7 @@ struct Forward {
                  const Scratch<T>& s) const {
     const std::int64_t width = shape.qkv_width(), head_dim = shape.head_dim,
                        padded = padded_head_dim<T>(shape);
-    const std::int64_t num_keys = shape.causal ? std::min(shape.seq, last * kQueryBlock) : shape.seq;
+    const std::int64_t num_keys = std::min(shape.num_keys(b), shape.causal ? last * kQueryBlock : shape.seq);
     const S* rows = qkv.data() + b * shape.seq * width;
     const S* keys = rows + (shape.num_heads + kv) * head_dim;
     const S* values = keys + shape.num_kv_heads * head_dim;
@@ -80,8 +80,10 @@ struct Forward {
     std::fill(s.sums, s.sums + kQueryBlock * padded, T{0});
     std::fill(s.max, s.max + kQueryBlock, -std::numeric_limits<T>::infinity());
     std::fill(s.total, s.total + kQueryBlock * kLanes<T>, T{0});
-    const std::int64_t num_keys = shape.causal ? q0 + num_queries : shape.seq;
-    for (std::int64_t k0 = 0; k0 < num_keys; k0 += kKeyBlock) add_key_block(q0, num_queries, k0, s);
+    const std::int64_t seen = std::min(shape.num_keys(b), shape.causal ? q0 + num_queries : shape.seq);
+    for (std::int64_t k0 = 0; k0 < seen; k0 += kKeyBlock) {
+      add_key_block(q0, num_queries, k0, shape.num_keys(b) - k0, s);
+    }
     for (std::int64_t r = 0; r < num_queries; ++r) {
       S* to = out.data() + (b * shape.seq + q0 + r) * shape.out_width() + h * shape.head_dim;
       const T total = std::accumulate(s.total + r * kLanes<T>, s.total + (r + 1) * kLanes<T>, T{0});
@@ -92,7 +94,9 @@ struct Forward {
     }
   }
 
-  void add_key_block(std::int64_t q0, std::int64_t num_queries, std::int64_t k0, const Scratch<T>& s) const {
+  // The keys from k0 on, of which there are `keys_left` or a block of them.
+  void add_key_block(std::int64_t q0, std::int64_t num_queries, std::int64_t k0, std::int64_t keys_left,
+                     const Scratch<T>& s) const {
     const std::int64_t padded = padded_head_dim<T>(shape), diagonal = q0 - k0;
     const bool on_diagonal = shape.causal && diagonal < kKeyBlock - 1;
     BlockProduct<T> product;
@@ -109,14 +113,14 @@ struct Forward {
                         .ldc = kKeyBlock};
     multiply_block<RowsOfA::strided>(product);
     const auto visible = [&](std::int64_t r) {
-      return on_diagonal ? std::min(r + diagonal + 1, shape.seq - k0) : shape.seq - k0;
+      return on_diagonal ? std::min(r + diagonal + 1, keys_left) : keys_left;
     };
     for (std::int64_t r = 0; r < product.rows; ++r) raise_max(r, visible(r), padded, s);
     for (std::int64_t r = 0; r < product.rows; ++r) exponentiate(r, visible(r), s);
     product.columns = padded;
     product.part = on_diagonal ? CausalPart::k_up_to_row : CausalPart::all;
     product.b_in_panels = false;
-    product.operands = {.k = std::min(kKeyBlock, shape.seq - k0),
+    product.operands = {.k = std::min(kKeyBlock, keys_left),
                         .a = s.scores,
                         .a_stride = kKeyBlock,
                         .b = s.values + k0 * padded,

@@ -24,10 +24,14 @@ struct AttentionShape {
       0;  // divides num_heads; query head h reads key/value head h / (heads / kv heads)
   std::int64_t head_dim = 0;
   bool causal = true;
-  double scale = 1;  // of the scores, usually 1 / sqrt(head_dim)
+  double scale = 1;                               // of the scores, usually 1 / sqrt(head_dim)
+  std::span<const std::int32_t> key_counts = {};  // that queries of each sequence see; empty: all
 
   std::int64_t qkv_width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
   std::int64_t out_width() const { return num_heads * head_dim; }
+  std::int64_t num_keys(std::int64_t sequence) const {
+    return key_counts.empty() ? seq : key_counts[static_cast<std::size_t>(sequence)];
+  }
 };
 
 // `dtype` is that of qkv and out.

@@ -104,19 +104,22 @@ struct Backward {
       T* dq = dquery(b, h, chunk);
       std::fill(dq + first_query(chunk) * padded, dq + padded_seq(shape) * padded, T{0});
       copy_queries(b, h, first_query(chunk), s);
-      for (std::int64_t k0 = begin; k0 < end; k0 += kKeyBlock) {
+      const std::int64_t seen_end = std::min(end, shape.num_keys(b));
+      for (std::int64_t k0 = begin; k0 < seen_end; k0 += kKeyBlock) {
         const std::int64_t q_begin = shape.causal ? k0 / kQueryBlock * kQueryBlock : 0;
-        for (std::int64_t q0 = q_begin; q0 < shape.seq; q0 += kQueryBlock)
-          add_block(q0, k0, k0 - begin, dq, s);
+        const KeyBlock keys{k0, k0 - begin, std::min(kKeyBlock, shape.num_keys(b) - k0)};
+        for (std::int64_t q0 = q_begin; q0 < shape.seq; q0 += kQueryBlock) add_block(q0, keys, dq, s);
       }
     }
     const std::int64_t width = shape.qkv_width();
     S* dkeys = operands.dqkv.data() + b * shape.seq * width + (shape.num_heads + kv) * shape.head_dim;
     S* dvalues = dkeys + shape.num_kv_heads * shape.head_dim;
     for (std::int64_t key = begin; key < end; ++key) {
+      // The rows of unseen keys that share a block with seen ones hold nothing of meaning.
+      const bool seen = key < shape.num_keys(b);
       for (std::int64_t i = 0; i < shape.head_dim; ++i) {
-        dkeys[key * width + i] = S(s.dkeys[(key - begin) * padded + i]);
-        dvalues[key * width + i] = S(s.dvalues[(key - begin) * padded + i]);
+        dkeys[key * width + i] = S(seen ? s.dkeys[(key - begin) * padded + i] : T{0});
+        dvalues[key * width + i] = S(seen ? s.dvalues[(key - begin) * padded + i] : T{0});
       }
     }
   }
@@ -160,11 +163,14 @@ struct Backward {
     std::fill(s.lse + shape.seq, s.lse + padded_seq(shape), T{0});
   }
 
-  // Queries from q0, keys from k0, which is key `at` of the chunk.
-  void add_block(std::int64_t q0, std::int64_t k0, std::int64_t at, T* dq, const Scratch<T>& s) const {
+  struct KeyBlock {
+    std::int64_t first, at;  // of the sequence, of the chunk
+    std::int64_t count;      // that are seen
+  };
+  void add_block(std::int64_t q0, const KeyBlock& block, T* dq, const Scratch<T>& s) const {
+    const auto [k0, at, num_keys] = block;
     const std::int64_t padded = padded_head_dim<T>(shape), head_dim = shape.head_dim;
     const std::int64_t num_queries = round_up(std::min(kQueryBlock, shape.seq - q0), kRowMultiple);
-    const std::int64_t num_keys = std::min(kKeyBlock, shape.seq - k0);
     const bool on_diagonal = shape.causal && q0 - k0 < kKeyBlock - 1;
     const auto part = [&](CausalPart causal) { return on_diagonal ? causal : CausalPart::all; };
     const T* query = s.query + q0 * padded;

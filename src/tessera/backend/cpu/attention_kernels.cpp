@@ -8,20 +8,28 @@
 namespace tessera::cpu {
 namespace {
 
-AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
+// `key_counts`: null if the node has none.
+AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs,
+                        const TensorView* key_counts = nullptr) {
   return {.batch = qkv[0],
           .seq = qkv[1],
           .num_heads = attrs.heads.heads,
           .num_kv_heads = attrs.heads.kv_heads,
           .head_dim = attrs.heads.head_dim,
           .causal = attrs.causal,
-          .scale = attrs.scale};
+          .scale = attrs.scale,
+          .key_counts = key_counts ? key_counts->as<std::int32_t>() : std::span<const std::int32_t>{}};
+}
+
+const TensorView* input_or_null(const KernelCall& call, std::size_t input) {
+  return call.inputs.size() > input ? &call.inputs[input] : nullptr;
 }
 
 }  // namespace
 
 void attention(const KernelCall& call, Context& context) {
-  const AttentionShape shape = shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>());
+  const AttentionShape shape =
+      shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>(), input_or_null(call, 1));
   for_dtype(call.inputs[0].dtype, [&]<class T>(T) {
     attention<T>(context.pool, shape, call.inputs[0].as<T>(), call.outputs[0].as<T>(),
                  call.outputs[1].as<Accumulate<T>>(), call.workspace);
@@ -29,7 +37,8 @@ void attention(const KernelCall& call, Context& context) {
 }
 
 void attention_grad(const KernelCall& call, Context& context) {
-  const AttentionShape shape = shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>());
+  const AttentionShape shape =
+      shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>(), input_or_null(call, 4));
   for_dtype(call.inputs[1].dtype, [&]<class T>(T) {
     attention_grad<T>(context.pool, shape,
                       {.qkv = call.inputs[1].as<T>(),

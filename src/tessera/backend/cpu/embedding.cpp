@@ -38,8 +38,10 @@ void embedding_grad(const KernelCall& call, Context& context) {
   TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
   const auto ids = call.inputs[1].as<std::int32_t>();
   const std::int64_t vocabulary = call.outputs[0].shape[0], width = call.outputs[0].shape[1];
-  const CutRange& cut = call.attrs->as<EmbeddingAttrs>().vocabulary;
+  const auto& attrs = call.attrs->as<EmbeddingAttrs>();
+  const CutRange& cut = attrs.vocabulary;
   const std::int64_t first = first_index(call, cut, vocabulary), all = cut.cut ? cut.whole : vocabulary;
+  const std::int64_t padding_id = attrs.padding_id;
   for_dtype(call.inputs[2].dtype, [&]<class T>(T) {
     using A = Accumulate<T>;
     const T* dy = call.inputs[2].as<T>().data();
@@ -48,7 +50,7 @@ void embedding_grad(const KernelCall& call, Context& context) {
       for (std::size_t r = 0; r < ids.size(); ++r) {
         const std::int64_t id = ids[r];
         TS_ASSERT(id >= 0 && id < all);
-        if (id < first || id >= first + vocabulary) continue;
+        if (id < first || id >= first + vocabulary || id == padding_id) continue;
         const T* from = dy + static_cast<std::int64_t>(r) * width;
         A* to = sums + (id - first) * width;
 #pragma omp simd

@@ -2,6 +2,7 @@
 // into their own gradient in place, and used up before the next chunk's take their place.
 #include <algorithm>
 
+#include "tessera/backend/cpu/column_sums.h"
 #include "tessera/backend/cpu/cross_entropy_rows.h"
 #include "tessera/backend/cpu/gemm.h"
 #include "tessera/backend/cpu/kernel_workspace.h"
@@ -15,24 +16,30 @@ namespace {
 // The shapes both kernels work with.
 struct Head {
   std::int64_t rows, width, vocab, chunk;
+  std::int64_t words;  // columns of the logits that are no padding, unless the vocabulary is cut
   CutRange cut;
 };
 
 Head head_of(const Shape& x, const Shape& weight, const Attrs& attrs) {
   const auto& own = attrs.as<LinearCrossEntropyAttrs>();
-  return {x.num_rows(), weight[1], weight[0], own.chunk_rows, own.vocabulary};
+  const std::int64_t words = own.words > 0 ? own.words : weight[0];
+  return {x.num_rows(), weight[1], weight[0], own.chunk_rows, words, own.vocabulary};
 }
 
-// Rows [first, first + count) of x times the weight, into the chunk at the front of the workspace.
+// Rows [first, first + count) of x times the weight, into the chunk at the front of the workspace. `bias`: of
+// the inputs, if there are so many.
 template <class T>
 std::span<Accumulate<T>> chunk_logits(const KernelCall& call, Context& context, const Head& head,
-                                      std::int64_t first, std::int64_t count, std::span<std::byte> scratch) {
+                                      std::int64_t first, std::int64_t count, std::size_t bias,
+                                      std::span<std::byte> scratch) {
   const auto logits = workspace_as<Accumulate<T>>(call, head.chunk * head.vocab);
   gemm(context.pool,
-       Gemm<T, T, Accumulate<T>>{.shape = {count, head.vocab, head.width},
-                                 .a = {call.inputs[0].as<T>().data() + first * head.width, head.width, false},
-                                 .b = {call.inputs[1].as<T>().data(), head.width, true},
-                                 .c = {logits.data(), head.vocab, false}},
+       Gemm<T, T, Accumulate<T>>{
+           .shape = {count, head.vocab, head.width},
+           .a = {call.inputs[0].as<T>().data() + first * head.width, head.width, false},
+           .b = {call.inputs[1].as<T>().data(), head.width, true},
+           .c = {logits.data(), head.vocab, false},
+           .bias = call.inputs.size() > bias ? call.inputs[bias].as<T>().data() : nullptr},
        scratch);
   return logits;
 }
@@ -61,11 +68,13 @@ double chunk_loss(const KernelCall& call, Context& context, const Head& head, st
   return sum_over_blocks(context.pool, count, 1, [&](std::int64_t begin, std::int64_t end) {
     double sum = 0;
     for (std::int64_t r = begin; r < end; ++r) {
-      const auto row =
+      const auto all =
           logits.subspan(static_cast<std::size_t>(r * head.vocab), static_cast<std::size_t>(head.vocab));
+      const auto row = all.first(static_cast<std::size_t>(head.words));
       const std::int32_t target = targets[static_cast<std::size_t>(r)];
       sum += grad_scale == nullptr ? cross_entropy_row<A>(row, target)
                                    : cross_entropy_row_grad<A>(row, target, *grad_scale, row);
+      if (grad_scale != nullptr) std::fill(all.begin() + head.words, all.end(), A{0});
     }
     return sum;
   });
@@ -82,7 +91,7 @@ void linear_cross_entropy(const KernelCall& call, Context& context) {
     for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
       const std::int64_t count = std::min(head.chunk, head.rows - first);
       const auto logits =
-          chunk_logits<T>(call, context, head, first, count, scratch_behind_chunk<T>(call, head));
+          chunk_logits<T>(call, context, head, first, count, 4, scratch_behind_chunk<T>(call, head));
       const auto some = targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
       loss += chunk_loss<A>(call, context, head, logits, some, nullptr);
     }
@@ -101,7 +110,7 @@ void linear_cross_entropy_grad(const KernelCall& call, Context& context) {
     double loss = 0;
     for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
       const std::int64_t count = std::min(head.chunk, head.rows - first);
-      const auto logits = chunk_logits<T>(call, context, head, first, count, scratch);
+      const auto logits = chunk_logits<T>(call, context, head, first, count, 5, scratch);
       const auto some = targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
       loss += chunk_loss<A>(call, context, head, logits, some, &scale);
       gemm(context.pool,
@@ -117,6 +126,10 @@ void linear_cross_entropy_grad(const KernelCall& call, Context& context) {
                          .c = {call.outputs[2].as<A>().data(), head.width, false},
                          .beta = 1},
            scratch);
+      if (call.outputs.size() == 4) {
+        add_column_sums<A>(context.pool, logits.first(static_cast<std::size_t>(count * head.vocab)),
+                           call.outputs[3].as<A>());
+      }
     }
     call.outputs[0].as<A>()[0] = static_cast<A>(loss) * scale;
   });

@@ -1,4 +1,4 @@
-// silu, gelu, swiglu and their gradients.
+// silu, gelu, tanh, swiglu and their gradients.
 #include "tessera/backend/cuda/map.cuh"
 #include "tessera/ops/activation.h"
 
@@ -68,6 +68,16 @@ struct GeluTanh {
   __device__ static float slope(float x) {
     const float s = share(x);
     return s + x * s * (1.0f - s) * (2.0f * kScale) * (1.0f + 3.0f * kCubic * x * x);
+  }
+};
+
+// Exact in bf16, too: it is the pooler's alone, a row per sequence.
+template <class T>
+struct Tanh {
+  __device__ static float value(float x) { return tanhf(x); }
+  __device__ static float slope(float x) {
+    const float y = tanhf(x);
+    return 1.0f - y * y;
   }
 };
 
@@ -158,6 +168,13 @@ void gelu(const KernelCall& call, Context& context) {
 }
 void gelu_grad(const KernelCall& call, Context& context) {
   by_tanh(call) ? apply_grad<GeluTanh>(call, context) : apply_grad<Gelu>(call, context);
+}
+
+void tanh(const KernelCall& call, Context& context) {
+  apply<Tanh>(call, context);
+}
+void tanh_grad(const KernelCall& call, Context& context) {
+  apply_grad<Tanh>(call, context);
 }
 
 void swiglu(const KernelCall& call, Context& context) {

@@ -9,7 +9,9 @@
 namespace tessera::cuda {
 namespace {
 
-AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
+// `key_counts`: null if the node has none.
+AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs,
+                        const TensorView* key_counts = nullptr) {
   TS_CHECK(attrs.heads.head_dim <= kPlainHeadDim,
            "[attention] heads of {} are not computed on cuda, expected up to {}", attrs.heads.head_dim,
            kPlainHeadDim);
@@ -19,11 +21,13 @@ AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
           .kv_heads = static_cast<int>(attrs.heads.kv_heads),
           .head_dim = static_cast<int>(attrs.heads.head_dim),
           .causal = attrs.causal,
-          .scale = static_cast<float>(attrs.scale)};
+          .scale = static_cast<float>(attrs.scale),
+          .key_counts = key_counts ? static_cast<const std::int32_t*>(key_counts->data) : nullptr};
 }
 
-bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype) {
-  return dtype == DType::bf16 && context.cudnn.workspace_bytes(shape) >= 0 &&
+// `padded`: some keys are hidden by their counts, which cuDNN is not told of.
+bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, bool padded) {
+  return dtype == DType::bf16 && !padded && context.cudnn.workspace_bytes(shape) >= 0 &&
          context.cudnn.grad_workspace_bytes(shape) >= 0;
 }
 
@@ -35,10 +39,11 @@ bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
 
 void attention(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[0].dtype;
-  const AttentionShape shape = shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>());
+  const AttentionShape shape = shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>(),
+                                        call.inputs.size() > 1 ? &call.inputs[1] : nullptr);
   const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
                                    call.outputs[1].as<float>().data()};
-  if (by_cudnn(context, shape, dtype)) {
+  if (by_cudnn(context, shape, dtype, shape.key_counts != nullptr)) {
     return context.cudnn.run(shape, operands, call.workspace, context.stream);
   }
   if (by_tensor_cores(shape, dtype)) return tensor_core_attention(context, shape, operands);
@@ -48,26 +53,29 @@ void attention(const KernelCall& call, Context& context) {
 std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[0]);
   const AttentionShape shape = shape_of(qkv.shape, node.attrs.as<AttentionAttrs>());
-  return by_cudnn(context, shape, qkv.dtype) ? context.cudnn.workspace_bytes(shape) : 0;
+  const bool padded = node.inputs.size() > 1;
+  return by_cudnn(context, shape, qkv.dtype, padded) ? context.cudnn.workspace_bytes(shape) : 0;
 }
 
 std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[1]);
   const AttentionShape shape = shape_of(qkv.shape, node.attrs.as<AttentionAttrs>());
-  if (by_cudnn(context, shape, qkv.dtype)) return context.cudnn.grad_workspace_bytes(shape);
+  const bool padded = node.inputs.size() > 4;
+  if (by_cudnn(context, shape, qkv.dtype, padded)) return context.cudnn.grad_workspace_bytes(shape);
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
 
 void attention_grad(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[1].dtype;
-  const AttentionShape shape = shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>());
+  const AttentionShape shape = shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>(),
+                                        call.inputs.size() > 4 ? &call.inputs[4] : nullptr);
   const AttentionGradOperands operands{.dout = call.inputs[0].data,
                                        .qkv = call.inputs[1].data,
                                        .out = call.inputs[2].data,
                                        .lse = call.inputs[3].as<float>().data(),
                                        .dqkv = call.outputs[0].data,
                                        .delta = reinterpret_cast<float*>(call.workspace.data())};
-  if (by_cudnn(context, shape, dtype)) {
+  if (by_cudnn(context, shape, dtype, shape.key_counts != nullptr)) {
     return context.cudnn.run_grad(shape, operands, call.workspace, context.stream);
   }
   TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());

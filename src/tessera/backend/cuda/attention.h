@@ -15,7 +15,9 @@ struct AttentionShape {
   int batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   bool causal = true;
   float scale = 1;
+  const std::int32_t* key_counts = nullptr;  // [batch], on the device: keys that are seen; null: all
 
+  __device__ int num_keys(int b) const { return key_counts == nullptr ? seq : key_counts[b]; }
   __host__ __device__ std::int64_t qkv_width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
   __host__ __device__ std::int64_t out_width() const { return std::int64_t{heads} * head_dim; }
   __host__ __device__ int group() const { return heads / kv_heads; }

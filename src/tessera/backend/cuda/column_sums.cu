@@ -18,7 +18,7 @@ __global__ void sum_rows(const T* matrix, MatrixShape shape, std::int64_t rows_p
 #pragma unroll 4
     for (std::int64_t row = begin + threadIdx.y; row < end; row += kRowsAtOnce) {
       float values[W];
-      load<W>(matrix + row * shape.columns + column, values);
+      load<W>(matrix + row * shape.stride + column, values);
 #pragma unroll
       for (int i = 0; i < W; ++i) sum[i] += values[i];
     }
@@ -67,7 +67,8 @@ std::int64_t num_parts(MatrixShape shape) {
 template <bool kAdd, class T>
 void launch(Context& context, const T* matrix, MatrixShape shape, std::int64_t parts, float* sums) {
   const std::int64_t rows_per_part = num_blocks(shape.rows, parts);
-  with_packs<T>(packs_fit<T>(shape.columns, matrix), [&]<class Width>(Width) {
+  if (shape.stride == 0) shape.stride = shape.columns;
+  with_packs<T>(packs_fit<T>(shape.columns, matrix) && packs_fit<T>(shape.stride), [&]<class Width>(Width) {
     constexpr int W = Width::value;
     const dim3 grid(num_blocks(shape.columns, kWarp * W), static_cast<unsigned>(parts));
     sum_rows<W, kAdd>

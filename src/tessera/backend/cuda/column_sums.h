@@ -10,6 +10,7 @@ namespace tessera::cuda {
 
 struct MatrixShape {
   std::int64_t rows = 0, columns = 0;
+  std::int64_t stride = 0;  // elements between two rows; 0: columns
 };
 
 std::int64_t column_sums_workspace_bytes(MatrixShape shape);

@@ -43,12 +43,13 @@ __device__ double row_loss(RowSummary row, float target_logit) {
 }
 
 template <int W, class T>
-__global__ void loss_of_rows(const T* logits, std::int64_t stride, std::int64_t columns,
+__global__ void loss_of_rows(const T* logits, std::int64_t stride, std::int64_t columns, std::int64_t padding,
                              const std::int32_t* targets, double* losses, Grads<T> grads) {
   const std::int64_t r = blockIdx.x, target = targets[r];
   assert(target < columns);
   const T* const row_logits = logits + r * stride;
   T* const grad = grads.data == nullptr ? nullptr : grads.data + r * grads.stride;
+  if (grad != nullptr) clear_columns(grad, columns, columns + padding);
   if (target < 0) {
     if (threadIdx.x == 0 && losses != nullptr) losses[r] = 0;
     if (grad != nullptr) clear_columns(grad, 0, columns);
@@ -127,7 +128,7 @@ void cross_entropy_of_rows(Context& context, const LogitRows& rows, double* loss
     constexpr int W = Width::value;
     loss_of_rows<W>
         <<<static_cast<unsigned>(rows.rows), row_threads(rows.columns, W, kMostThreads), 0, context.stream>>>(
-            logits, rows.stride, rows.columns, rows.targets, losses, to);
+            logits, rows.stride, rows.columns, rows.padding, rows.targets, losses, to);
   });
 }
 

@@ -14,6 +14,7 @@ struct LogitRows {
   DType dtype = DType::f32;
   std::int64_t rows = 0, columns = 0, stride = 0;
   const std::int32_t* targets = nullptr;
+  std::int64_t padding = 0;  // columns behind these that are no logits: their gradient is zero
 };
 
 // Where the gradients (softmax - onehot(target)) * scale go, in the type of the logits; null data: nowhere.

@@ -15,14 +15,15 @@
 namespace tessera::cuda {
 namespace {
 
-// Of the whole vocabulary, and of the rows [first, first + rows) that are here.
+// Of the whole vocabulary, and of the rows [first, first + rows) that are here; and the id without a
+// gradient.
 struct Vocabulary {
-  std::int64_t all, first, rows;
+  std::int64_t all, first, rows, padding_id;
 };
 
 Vocabulary vocabulary_of(const KernelCall& call, std::int64_t rows) {
-  const CutRange& cut = call.attrs->as<EmbeddingAttrs>().vocabulary;
-  return {cut.cut ? cut.whole : rows, first_index(call, cut, rows), rows};
+  const auto& [cut, padding_id] = call.attrs->as<EmbeddingAttrs>();
+  return {cut.cut ? cut.whole : rows, first_index(call, cut, rows), rows, padding_id};
 }
 
 // Block x is a token, y a strip of columns.
@@ -40,14 +41,15 @@ __global__ void look_up(const T* table, const std::int32_t* ids, T* y, Vocabular
   *reinterpret_cast<Pack<T, W>*>(y + token * width + column) = pack;
 }
 
-// Sort keys: the row here, or `rows` for ids of other ranks, which come last and are not summed.
+// Sort keys: the row here, or `rows` for padding and ids of other ranks, which come last and are not summed.
 __global__ void rows_of_ids(const std::int32_t* ids, std::int64_t tokens, Vocabulary vocabulary,
                             std::uint32_t* keys, std::uint32_t* positions) {
   const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (at >= tokens) return;
   const std::int64_t id = ids[at], row = id - vocabulary.first;
   assert(id >= 0 && id < vocabulary.all);
-  keys[at] = static_cast<std::uint32_t>(row >= 0 && row < vocabulary.rows ? row : vocabulary.rows);
+  const bool summed = row >= 0 && row < vocabulary.rows && id != vocabulary.padding_id;
+  keys[at] = static_cast<std::uint32_t>(summed ? row : vocabulary.rows);
   positions[at] = static_cast<std::uint32_t>(at);
 }
 

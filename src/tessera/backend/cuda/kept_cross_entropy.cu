@@ -25,6 +25,10 @@ __device__ float power_of_two(float x) {
   return result;
 }
 
+__device__ int num_packs(std::int64_t columns) {
+  return static_cast<int>((columns + W - 1) / W);
+}
+
 // The first `kept` packs of a row in shared memory, the others where they are. In every pass a thread has the
 // same packs, and it copied them itself: no barrier.
 struct KeptRow {
@@ -36,7 +40,7 @@ struct KeptRow {
       : logits(row),
         shared(memory),
         columns(static_cast<int>(num_columns)),
-        packs((columns + W - 1) / W),
+        packs(num_packs(num_columns)),
         kept(min(num_kept, packs)) {}
 
   __device__ void fetch() const {
@@ -112,11 +116,17 @@ __device__ void write_grad(const KeptRow& row, float largest_exponent, float sum
   });
 }
 
+__device__ void clear_packs(BFloat* grad, int begin, int end) {
+  for (int p = begin + static_cast<int>(threadIdx.x); p < end; p += static_cast<int>(blockDim.x)) {
+    reinterpret_cast<LogitPack*>(grad)[p] = LogitPack{};
+  }
+}
+
 constexpr unsigned kMostThreads = 1024;
 
 // The gradient may lie on the logits: after the barriers of the sums no thread reads what another has.
 __global__ void __launch_bounds__(kMostThreads)
-    loss_of_kept_rows(const BFloat* logits, std::int64_t stride, std::int64_t columns,
+    loss_of_kept_rows(const BFloat* logits, std::int64_t stride, std::int64_t columns, std::int64_t padding,
                       const std::int32_t* targets, double* losses, BFloat* grads, std::int64_t grad_stride,
                       const float* scale, int kept) {
   extern __shared__ LogitPack shared[];
@@ -125,11 +135,9 @@ __global__ void __launch_bounds__(kMostThreads)
   assert(target < columns);
   const KeptRow row(logits + r * stride, columns, shared, kept);
   BFloat* const grad = grads == nullptr ? nullptr : grads + r * grad_stride;
+  if (grad != nullptr) clear_packs(grad, target < 0 ? 0 : row.packs, num_packs(columns + padding));
   if (target < 0) {
     if (threadIdx.x == 0 && losses != nullptr) losses[r] = 0;
-    for (unsigned p = threadIdx.x; grad != nullptr && p < row.packs; p += blockDim.x) {
-      reinterpret_cast<LogitPack*>(grad)[p] = LogitPack{};
-    }
     return;
   }
   const double target_logit = widen(row.logits[target]);
@@ -148,7 +156,7 @@ constexpr std::int64_t kHalfOfPacks = 7 * 1024, kMostPacks = 13 * 1024;
 }  // namespace
 
 bool can_keep_rows(const LogitRows& rows, const LogitGrads& grads) {
-  return rows.dtype == DType::bf16 && rows.columns < std::int64_t{1} << 30 &&
+  return rows.dtype == DType::bf16 && rows.columns + rows.padding < std::int64_t{1} << 30 &&
          packs_fit<BFloat>(rows.stride, rows.logits) && packs_fit<BFloat>(grads.stride, grads.data);
 }
 
@@ -161,8 +169,8 @@ void cross_entropy_of_kept_rows(Context& context, const LogitRows& rows, double*
   allow_shared_bytes(loss_of_kept_rows, shared_bytes);
   loss_of_kept_rows<<<static_cast<unsigned>(rows.rows), row_threads(kept, 1, most_threads), shared_bytes,
                       context.stream>>>(static_cast<const BFloat*>(rows.logits), rows.stride, rows.columns,
-                                        rows.targets, losses, static_cast<BFloat*>(grads.data), grads.stride,
-                                        grads.scale, static_cast<int>(kept));
+                                        rows.padding, rows.targets, losses, static_cast<BFloat*>(grads.data),
+                                        grads.stride, grads.scale, static_cast<int>(kept));
 }
 
 }  // namespace tessera::cuda

@@ -4,6 +4,7 @@
 // products want bf16.
 #include <algorithm>
 
+#include "tessera/backend/cuda/column_sums.h"
 #include "tessera/backend/cuda/cross_entropy_rows.h"
 #include "tessera/backend/cuda/gemm.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
@@ -30,6 +31,7 @@ std::int64_t choose_chunk(std::int64_t rows, std::int64_t row_bytes) {
 // The shapes both kernels work with, and where the pieces of their workspace begin.
 struct Head {
   std::int64_t rows, width, vocab;
+  std::int64_t words;  // columns of the logits that are no padding, unless the vocabulary is cut
   DType dtype;
   CutRange cut;
   // Rows of logits begin at multiples of 16 elements, whatever the vocabulary: products and packs want that.
@@ -41,10 +43,12 @@ struct Head {
       : rows(x.shape.num_rows()),
         width(weight[1]),
         vocab(weight[0]),
+        words(attrs.as<LinearCrossEntropyAttrs>().words),
         dtype(x.dtype),
         cut(attrs.as<LinearCrossEntropyAttrs>().vocabulary),
         stride(round_up(vocab, 16)),
         chunk(choose_chunk(rows, stride * dtype_bytes(dtype))) {
+    if (words == 0) words = vocab;
     const auto piece = [](std::int64_t begin, std::int64_t bytes) { return begin + round_up(bytes, 256); };
     losses = kGemmWorkspaceBytes;
     logits = piece(losses, rows * 8);
@@ -55,9 +59,11 @@ struct Head {
 
 class Chunks {
  public:
-  Chunks(const KernelCall& call, Context& context)
+  // `bias`: of the inputs, if there are so many.
+  Chunks(const KernelCall& call, Context& context, std::size_t bias)
       : call_(call),
         context_(context),
+        bias_(call.inputs.size() > bias ? call.inputs[bias].data : nullptr),
         head_({call.inputs[0].dtype, call.inputs[0].shape}, call.inputs[1].shape, *call.attrs) {
     TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= head_.total);
   }
@@ -74,17 +80,23 @@ class Chunks {
          .a = {row(call_.inputs[0], first), head_.width, false},
          .b = {call_.inputs[1].data, head_.width, true},
          .c = at(head_.logits),
-         .ldc = head_.stride});
+         .ldc = head_.stride,
+         .epilogue = bias_ != nullptr ? Epilogue::bias : Epilogue::none,
+         .bias = bias_});
   }
 
   void make_losses(std::int64_t first, std::int64_t count, bool with_grads) const {
-    const LogitRows rows{
+    LogitRows rows{
         at(head_.logits), head_.dtype,  count,
         head_.vocab,      head_.stride, static_cast<const std::int32_t*>(call_.inputs[2].data) + first};
     LogitGrads grads;
     if (with_grads) grads = {at(head_.logits), head_.stride, scale()};
     double* const losses = static_cast<double*>(at(head_.losses)) + first;
-    if (!head_.cut.cut) return cross_entropy_of_rows(context_, rows, losses, grads);
+    if (!head_.cut.cut) {
+      rows.columns = head_.words;
+      rows.padding = head_.vocab - head_.words;
+      return cross_entropy_of_rows(context_, rows, losses, grads);
+    }
     const std::int64_t begin = first_index(call_, head_.cut, head_.vocab);
     const CutWords cut{begin, std::clamp<std::int64_t>(head_.cut.whole - begin, 0, head_.vocab)};
     float* const own = static_cast<float*>(at(head_.summaries));
@@ -94,7 +106,7 @@ class Chunks {
     cross_entropy_of_cut_rows(context_, rows, cut, all, head_.cut.num_ranks, losses, grads);
   }
 
-  // dx[count, width] = dlogits weight, and accumulator[vocab, width] += dlogits^T x
+  // dx[count, width] = dlogits weight, accumulator[vocab, width] += dlogits^T x, and the bias' likewise.
   void use_grads(std::int64_t first, std::int64_t count) const {
     run({.m = count,
          .n = head_.width,
@@ -115,6 +127,10 @@ class Chunks {
          .c = call_.outputs[2].data,
          .ldc = head_.width,
          .accumulate = true});
+    if (bias_ == nullptr) return;
+    // The products' workspace is free until the next one.
+    add_column_sums(context_, head_.dtype, at(head_.logits), {count, head_.vocab, head_.stride},
+                    static_cast<float*>(call_.outputs[3].data), call_.workspace.first(kGemmWorkspaceBytes));
   }
 
   void sum_losses() const {
@@ -142,13 +158,14 @@ class Chunks {
 
   const KernelCall& call_;
   Context& context_;
+  const void* bias_;
   Head head_;
 };
 
 }  // namespace
 
 void linear_cross_entropy(const KernelCall& call, Context& context) {
-  const Chunks chunks(call, context);
+  const Chunks chunks(call, context, 4);
   const Head& head = chunks.head();
   for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
     const std::int64_t count = std::min(head.chunk, head.rows - first);
@@ -160,7 +177,8 @@ void linear_cross_entropy(const KernelCall& call, Context& context) {
 
 void linear_cross_entropy_grad(const KernelCall& call, Context& context) {
   TS_ASSERT(call.inputs[4].data == call.outputs[2].data);
-  const Chunks chunks(call, context);
+  TS_ASSERT(call.outputs.size() == 3 || call.inputs[6].data == call.outputs[3].data);
+  const Chunks chunks(call, context, 5);
   const Head& head = chunks.head();
   for (std::int64_t first = 0; first < head.rows; first += head.chunk) {
     const std::int64_t count = std::min(head.chunk, head.rows - first);

@@ -48,13 +48,14 @@ __device__ void for_each_dot(const Tile<kDims>& a, const Tile<kDims>& b, F&& f) 
   }
 }
 
-__device__ bool sees(const AttentionShape& shape, int query, int key) {
-  return key < shape.seq && query < shape.seq && (!shape.causal || key <= query);
+// Of a sequence of which `num_keys` keys are seen.
+__device__ bool sees(const AttentionShape& shape, int num_keys, int query, int key) {
+  return key < num_keys && query < shape.seq && (!shape.causal || key <= query);
 }
 
-// Tiles of keys that the queries of a tile see, and the first tile of queries that sees the keys of a tile.
-__device__ int end_of_keys(const AttentionShape& shape, int first_query) {
-  return shape.causal ? min(shape.seq, first_query + kTile) : shape.seq;
+// Tiles of keys that the queries of a tile see.
+__device__ int end_of_keys(const AttentionShape& shape, int num_keys, int first_query) {
+  return shape.causal ? min(num_keys, first_query + kTile) : num_keys;
 }
 
 template <int kDims>
@@ -74,13 +75,14 @@ __global__ void __launch_bounds__(kThreads)
             lane = static_cast<int>(threadIdx.x) % kLanesOfRow;
   load_tile<kDims>(query_head(qkv, shape, b, h), shape.qkv_width(), q0, shape, shape.scale, s.query);
   float sums[kDims / kLanesOfRow] = {}, max = -CUDART_INF_F, total = 0;
-  for (int k0 = 0; k0 < end_of_keys(shape, q0); k0 += kTile) {
+  const int num_keys = shape.num_keys(b);
+  for (int k0 = 0; k0 < end_of_keys(shape, num_keys, q0); k0 += kTile) {
     __syncthreads();
     load_tile<kDims>(key_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, 1.0f, s.keys);
     load_tile<kDims>(value_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, 1.0f, s.values);
     __syncthreads();
     for_each_dot<kDims>(s.query, s.keys, [&](int q, int k, float score) {
-      s.scores[q][k] = sees(shape, q0 + q, k0 + k) ? score : -CUDART_INF_F;
+      s.scores[q][k] = sees(shape, num_keys, q0 + q, k0 + k) ? score : -CUDART_INF_F;
     });
     __syncthreads();
     float tile_max = max;
@@ -139,10 +141,10 @@ struct BackwardTiles {
 
 // P and dS of the tile's queries and keys, into shared memory.
 template <int kDims>
-__device__ void make_score_grads(const AttentionShape& shape, int q0, int k0, const float* lse,
+__device__ void make_score_grads(const AttentionShape& shape, int num_keys, int q0, int k0, const float* lse,
                                  const float* delta, BackwardTiles<kDims>& s) {
   for_each_dot<kDims>(s.query, s.keys, [&](int q, int k, float score) {
-    s.probs[q][k] = sees(shape, q0 + q, k0 + k) ? expf(score - lse[q0 + q]) : 0.0f;
+    s.probs[q][k] = sees(shape, num_keys, q0 + q, k0 + k) ? expf(score - lse[q0 + q]) : 0.0f;
   });
   for_each_dot<kDims>(s.dout, s.values, [&](int q, int k, float dprob) {
     const float p = s.probs[q][k];  // the thread's own
@@ -180,8 +182,8 @@ __global__ void __launch_bounds__(kThreads) key_grads(AttentionShape shape, cons
       __syncthreads();
       load_queries<kDims>(shape, b, h, q0, qkv, dout, s);
       __syncthreads();
-      make_score_grads<kDims>(shape, q0, k0, row_numbers(lse, shape, b, h), row_numbers(delta, shape, b, h),
-                              s);
+      make_score_grads<kDims>(shape, shape.num_keys(b), q0, k0, row_numbers(lse, shape, b, h),
+                              row_numbers(delta, shape, b, h), s);
       __syncthreads();
       for (int q = 0; q < kTile; ++q) {
         const float p = s.probs[q][row], ds = s.dscores[q][row];
@@ -217,11 +219,13 @@ __global__ void __launch_bounds__(kThreads) query_grads(AttentionShape shape, co
             lane = static_cast<int>(threadIdx.x) % kLanesOfRow;
   load_queries<kDims>(shape, b, h, q0, qkv, dout, s);
   float dquery[kDims / kLanesOfRow] = {};
-  for (int k0 = 0; k0 < end_of_keys(shape, q0); k0 += kTile) {
+  const int num_keys = shape.num_keys(b);
+  for (int k0 = 0; k0 < end_of_keys(shape, num_keys, q0); k0 += kTile) {
     __syncthreads();
     load_keys<kDims>(shape, b, h / shape.group(), k0, qkv, s);
     __syncthreads();
-    make_score_grads<kDims>(shape, q0, k0, row_numbers(lse, shape, b, h), row_numbers(delta, shape, b, h), s);
+    make_score_grads<kDims>(shape, num_keys, q0, k0, row_numbers(lse, shape, b, h),
+                            row_numbers(delta, shape, b, h), s);
     __syncthreads();
     for (int k = 0; k < kTile; ++k) {
       const float ds = s.dscores[row][k];

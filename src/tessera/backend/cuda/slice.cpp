@@ -7,20 +7,22 @@
 namespace tessera::cuda {
 namespace {
 
-// A run of columns in every row of a tensor.
+// A run of columns in every row of a tensor. A row is all that lies from `dim` on, a column what lies behind.
 struct Columns {
   std::byte* first_row;
-  std::size_t row_bytes;
+  std::size_t row_bytes, num_rows;
 
-  Columns(const TensorView& tensor, std::int64_t begin)
-      : first_row(static_cast<std::byte*>(tensor.data) + begin * dtype_bytes(tensor.dtype)),
-        row_bytes(static_cast<std::size_t>(tensor.shape[-1] * dtype_bytes(tensor.dtype))) {}
+  Columns(const TensorView& tensor, std::int64_t begin, int dim = -1) {
+    const std::int64_t column_bytes = dim_stride(tensor.shape, dim) * dtype_bytes(tensor.dtype);
+    first_row = static_cast<std::byte*>(tensor.data) + begin * column_bytes;
+    row_bytes = static_cast<std::size_t>(tensor.shape[dim] * column_bytes);
+    num_rows = static_cast<std::size_t>(tensor.num_bytes()) / row_bytes;
+  }
 };
 
-void copy_columns(Context& context, const Columns& from, const Columns& to, std::int64_t num_rows,
-                  std::size_t num_bytes) {
+void copy_columns(Context& context, const Columns& from, const Columns& to, std::size_t num_bytes) {
   check_cuda(cudaMemcpy2DAsync(to.first_row, to.row_bytes, from.first_row, from.row_bytes, num_bytes,
-                               static_cast<std::size_t>(num_rows), cudaMemcpyDeviceToDevice, context.stream),
+                               to.num_rows, cudaMemcpyDeviceToDevice, context.stream),
              "copy columns");
 }
 
@@ -28,17 +30,18 @@ void copy_columns(Context& context, const Columns& from, const Columns& to, std:
 
 void slice(const KernelCall& call, Context& context) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
-  const Columns to(y, 0);
-  copy_columns(context, Columns(x, call.attrs->as<SliceAttrs>().begin), to, x.shape.num_rows(), to.row_bytes);
+  const auto& attrs = call.attrs->as<SliceAttrs>();
+  const Columns to(y, 0, attrs.dim);
+  copy_columns(context, Columns(x, attrs.begin, attrs.dim), to, to.row_bytes);
 }
 
 void pad(const KernelCall& call, Context& context) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   check_cuda(cudaMemsetAsync(y.data, 0, static_cast<std::size_t>(y.num_bytes()), context.stream),
              "clear a tensor");
-  const Columns from(x, 0);
-  copy_columns(context, from, Columns(y, call.attrs->as<PadAttrs>().begin), y.shape.num_rows(),
-               from.row_bytes);
+  const auto& attrs = call.attrs->as<PadAttrs>();
+  const Columns from(x, 0, attrs.dim);
+  copy_columns(context, from, Columns(y, attrs.begin, attrs.dim), from.row_bytes);
 }
 
 void concat(const KernelCall& call, Context& context) {
@@ -46,7 +49,7 @@ void concat(const KernelCall& call, Context& context) {
   std::int64_t begin = 0;
   for (const TensorView& x : call.inputs) {
     const Columns from(x, 0);
-    copy_columns(context, from, Columns(y, begin), y.shape.num_rows(), from.row_bytes);
+    copy_columns(context, from, Columns(y, begin), from.row_bytes);
     begin += x.shape[-1];
   }
 }

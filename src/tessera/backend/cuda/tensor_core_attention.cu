@@ -19,15 +19,16 @@ struct Tiles {
   SharedRows<kKeys, kDims> keys, values;
 };
 
-// Hides the scores of keys that a query does not see. Scores are C tiles of queries from `query` on.
-__device__ void hide_unseen(const AttentionShape& shape, int query, int k0, float (&scores)[kKeys / 8][4]) {
+// Hides the scores of keys that a query does not see, and of those from num_keys on. Scores are C tiles of
+// queries from `query` on.
+__device__ void hide_unseen(bool causal, int num_keys, int query, int k0, float (&scores)[kKeys / 8][4]) {
   const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
   for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int key = k0 + 8 * n + 2 * t + i % 2, row = query + g + i / 2 * 8;
-      if (key >= shape.seq || (shape.causal && key > row)) scores[n][i] = -CUDART_INF_F;
+      if (key >= num_keys || (causal && key > row)) scores[n][i] = -CUDART_INF_F;
     }
   }
 }
@@ -82,8 +83,9 @@ __global__ void __launch_bounds__(32 * kWarps)
 
   float sums[kDims / 8][4] = {};
   Rows rows{{-CUDART_INF_F, -CUDART_INF_F}, {0.0f, 0.0f}};
-  const int num_keys = shape.causal ? min(shape.seq, q0 + kQueries) : shape.seq;
-  for (int k0 = 0; k0 < num_keys; k0 += kKeys) {
+  const int num_keys = shape.num_keys(b),
+            end_of_keys = shape.causal ? min(num_keys, q0 + kQueries) : num_keys;
+  for (int k0 = 0; k0 < end_of_keys; k0 += kKeys) {
     __syncthreads();
     load_rows(key_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, s.keys);
     load_rows(value_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, s.values);
@@ -99,8 +101,8 @@ __global__ void __launch_bounds__(32 * kWarps)
         multiply(a[k], keys[2], keys[3], scores[2 * n + 1]);
       }
     }
-    const bool all_seen = k0 + kKeys <= shape.seq && (!shape.causal || k0 + kKeys <= query + 1);
-    if (!all_seen) hide_unseen(shape, query, k0, scores);
+    const bool all_seen = k0 + kKeys <= num_keys && (!shape.causal || k0 + kKeys <= query + 1);
+    if (!all_seen) hide_unseen(shape.causal, num_keys, query, k0, scores);
     float corrections[2];
     exponentiate(scale_log2, scores, rows, corrections);
 #pragma unroll

@@ -88,6 +88,7 @@ __global__ void __launch_bounds__(32 * kWarps) key_grads(AttentionShape shape, G
   load_rows(key_head(p.qkv, shape, b, kv), shape.qkv_width(), k0, shape, s.first);
   load_rows(value_head(p.qkv, shape, b, kv), shape.qkv_width(), k0, shape, s.second);
   SumTiles<kDims> dkeys = {}, dvalues = {};
+  const int num_keys = shape.num_keys(b);
   for (int h = kv * shape.group(); h < (kv + 1) * shape.group(); ++h) {
     for (int q0 = shape.causal ? k0 : 0; q0 < shape.seq; q0 += kQueries) {
       __syncthreads();
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(32 * kWarps) key_grads(AttentionShape shape, G
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int q = 8 * n + 2 * t + i % 2, key = k0 + 16 * warp + g + i / 2 * 8;
-          const bool seen = q0 + q < shape.seq && (!shape.causal || key <= q0 + q);
+          const bool seen = key < num_keys && q0 + q < shape.seq && (!shape.causal || key <= q0 + q);
           const float prob = seen ? exp2f(probs[n][i] * scale_log2 - s.lse[q]) : 0.0f;
           probs[n][i] = prob;
           dscores[n][i] = prob * (dscores[n][i] - s.delta[q]);
@@ -145,8 +146,8 @@ __global__ void __launch_bounds__(32 * kWarps) query_grads(AttentionShape shape,
     delta[half] = query < shape.seq ? row_numbers(p.delta, shape, b, h)[query] : 0.0f;
   }
   SumTiles<kDims> dquery = {};
-  const int num_keys = shape.causal ? min(shape.seq, q0 + kOwned) : shape.seq;
-  for (int k0 = 0; k0 < num_keys; k0 += kKeys) {
+  const int num_keys = shape.num_keys(b), end_of_keys = shape.causal ? min(num_keys, q0 + kOwned) : num_keys;
+  for (int k0 = 0; k0 < end_of_keys; k0 += kKeys) {
     __syncthreads();
     load_rows(key_head(p.qkv, shape, b, kv), shape.qkv_width(), k0, shape, s.third);
     load_rows(value_head(p.qkv, shape, b, kv), shape.qkv_width(), k0, shape, s.fourth);
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(32 * kWarps) query_grads(AttentionShape shape,
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int key = k0 + 8 * n + 2 * t + i % 2, query = q0 + 16 * warp + g + i / 2 * 8;
-        const bool seen = key < shape.seq && (!shape.causal || key <= query);
+        const bool seen = key < num_keys && (!shape.causal || key <= query);
         const float prob = seen ? exp2f(probs[n][i] * scale_log2 - lse[i / 2]) : 0.0f;
         dscores[n][i] = prob * (dscores[n][i] - delta[i / 2]);
       }
