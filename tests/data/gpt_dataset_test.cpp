@@ -65,7 +65,9 @@ TEST(GptIndex, IsNemosToTheLastByte) {
 
 TEST(GptDataset, ReadsNemosSamples) {
   const auto corpus = golden_corpus();
-  for (const auto& golden : golden_cases()["cases"]) {
+  const nlohmann::json cases = golden_cases();
+  ASSERT_EQ(cases["cases"].size(), 4u);
+  for (const auto& golden : cases["cases"]) {
     const std::string name = golden["name"];
     const auto file = [&](const char* map) { return kGolden / (name + "_" + map + ".npy"); };
     const GptDataset dataset(corpus, request_of(golden),
