@@ -86,8 +86,8 @@ TEST_F(BadModelTest, Configs) {
   expect_refused_everywhere({"config.json: not a JSON file"});
   folder.write("model/config.json", "[1, 2]");
   expect_refused_everywhere({"config.json: found a JSON array, expected an object"});
-  folder.write("model/config.json", R"({"model_type": "bert"})");
-  expect_refused_everywhere({"config.json: model_type is 'bert', expected 'llama'"});
+  folder.write("model/config.json", R"({"model_type": "mamba"})");
+  expect_refused_everywhere({"config.json: model_type is 'mamba', expected 'llama'"});
   folder.write("model/config.json", R"({"model_type": "llama"})");
   expect_refused_everywhere({"config.json: key 'vocab_size' is missing"});
   folder.write("model/config.json", R"({"model_type": "llama", "vocab_size": -4})");

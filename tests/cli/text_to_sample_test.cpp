@@ -116,7 +116,8 @@ TEST_F(TextToSampleTest, TrainsOnFromConvertedWeights) {
 }
 
 TEST_F(ProgramTestFolder, AGoldenModelSurvivesACheckpointByteForByte) {
-  for (const char* model : {"llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf"}) {
+  for (const char* model :
+       {"llama", "llama-gqa", "qwen2", "gpt2", "gpt2-erf", "gpt-neox", "gpt-neox-seqres", "bert"}) {
     const fs::path golden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden" / model;
     const std::string checkpoint = std::string(model) + "-tessera", back = std::string(model) + "-hf";
     expect_success({"convert", golden.string(), checkpoint, "--to", "tessera"});

@@ -77,17 +77,21 @@ std::string reference_name(const ExternalTensor& tensor) {
   return tensor.name == "embed_out.weight" ? "lm_head.weight" : tensor.name;
 }
 
-// Takes the key biases out of two tensors: zeros in their place. Returns how far they were apart.
-Error2 take_out_key_biases(const ExternalTensor& tensor, PrecisionName precision, std::vector<float>& found,
-                           std::vector<float>& wanted, std::size_t& count) {
+struct KeyBiases {
+  std::size_t count = 0;
+  Error2 error;
+};
+
+// Takes the key biases out of two tensors: zeros in their place.
+KeyBiases take_out_key_biases(const ExternalTensor& tensor, PrecisionName precision,
+                              std::vector<float>& found, std::vector<float>& wanted) {
   std::vector<float> found_biases, wanted_biases;
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!is_key_bias(tensor, precision, static_cast<std::int64_t>(i))) continue;
     found_biases.push_back(std::exchange(found[i], 0.0f));
     wanted_biases.push_back(std::exchange(wanted[i], 0.0f));
   }
-  count = found_biases.size();
-  return compare(found_biases, wanted_biases);
+  return {found_biases.size(), compare(found_biases, wanted_biases)};
 }
 
 void read_optimizer(const std::filesystem::path& path, OptimizerKeys& keys) {
@@ -227,13 +231,12 @@ class Check {
       std::vector<float> found =
           external_piece(tensor, step.weights().read(name), step.weights().shape(name));
       std::vector<float> wanted = read_reference(reference_, "grad." + reference_name(tensor), found.size());
-      std::size_t num_biases = 0;
-      const Error2 noise = take_out_key_biases(tensor, config_.precision, found, wanted, num_biases);
-      if (num_biases > 0) {
-        line("grad " + tensor.name + " (keys, of the whole norm)", std::sqrt(noise.difference) / whole_norm,
-             bounds_.gradient);
+      const KeyBiases keys = take_out_key_biases(tensor, config_.precision, found, wanted);
+      if (keys.count > 0) {
+        line("grad " + tensor.name + " (keys, of the whole norm)",
+             std::sqrt(keys.error.difference) / whole_norm, bounds_.gradient);
       }
-      if (num_biases == found.size()) continue;
+      if (keys.count == found.size()) continue;
       line("grad " + tensor.name, compare(found, wanted).relative(), bounds_.gradient);
     }
   }
@@ -244,9 +247,7 @@ class Check {
       std::vector<float> found =
           external_piece(tensor, step.weights().read_parameter(tensor.parameter), shape);
       std::vector<float> wanted = read_reference(reference_, "final." + reference_name(tensor), found.size());
-      std::size_t num_biases = 0;
-      take_out_key_biases(tensor, config_.precision, found, wanted, num_biases);
-      if (num_biases == found.size()) continue;
+      if (take_out_key_biases(tensor, config_.precision, found, wanted).count == found.size()) continue;
       line("final " + tensor.name, compare(found, wanted).relative(), bounds_.final_weights);
     }
   }

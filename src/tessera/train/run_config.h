@@ -33,9 +33,7 @@ struct AttentionKeys {
 // The keys model.* that stand in for a config.json; they stay at their defaults when there is one.
 struct ArchitectureKeys {
   ModelTypeName type = ModelTypeName::llama;
-  std::int64_t hidden_size = 0;
-  std::int64_t layers = 0;
-  std::int64_t ffn_size = 0;
+  std::int64_t hidden_size = 0, layers = 0, ffn_size = 0;
   std::int64_t vocab_size = 0;      // 0: the tokenizer's
   std::int64_t vocab_multiple = 1;  // of gpt2: the embedding's rows are padded to a multiple of it
   std::int64_t max_positions = 0;   // 0: train.seq_len
