@@ -172,7 +172,7 @@ CheckpointTensors checkpoint_tensors(const WeightStore& store, std::span<const P
   CheckpointFile weights{kWeightsFile, {}}, optimizer{kOptimizerFile, {}};
   auto names = state_names(store);
   const auto add = [&](CheckpointFile& file, const std::string& name, const std::string& stored_as) {
-    if (store.on_one_rank()) {
+    if (store.on_one_rank() && store.executor().device().host_can_read()) {
       file.tensors.push_back({stored_as, store.executor().input(name)});
       return;
     }

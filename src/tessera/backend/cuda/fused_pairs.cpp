@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tessera/backend/cuda/column_sums.h"
 #include "tessera/backend/cuda/fused_norm.h"
 #include "tessera/backend/cuda/linear.h"
 #include "tessera/ops/activation.h"
@@ -24,7 +23,8 @@ bool reads(const Node& second, const Node& first) {
 
 bool read_once(const Graph& graph, ValueId value) {
   int uses = 0;
-  for (const Node& node : graph.nodes()) uses += static_cast<int>(std::count(node.inputs.begin(), node.inputs.end(), value));
+  for (const Node& node : graph.nodes())
+    uses += static_cast<int>(std::count(node.inputs.begin(), node.inputs.end(), value));
   return uses == 1;
 }
 
@@ -55,20 +55,6 @@ bool run_gelu_grad(const KernelCall& product_call, const KernelCall& gelu_grad, 
   return true;
 }
 
-// The product's sums are stored, not added: they take the way of any matrix, of one row.
-bool run_weight_and_bias_grad(const KernelCall& weight, const KernelCall& bias, Context& context) {
-  Product product = linear_grad_weight_product(weight);
-  product.epilogue = Epilogue::bias_grad;
-  const auto sums_bytes = static_cast<std::size_t>(bias.outputs[0].num_bytes());
-  TS_ASSERT(bias.workspace.size() >= sums_bytes);
-  product.bias_grad = reinterpret_cast<float*>(bias.workspace.data());
-  if (!context.gemms.supports(product)) return false;
-  context.gemms.run(product, context.stream, weight.workspace);
-  add_column_sums(context, DType::f32, product.bias_grad, {1, product.m}, bias.outputs[0].as<float>().data(),
-                  bias.workspace.subspan(sums_bytes));
-  return true;
-}
-
 }  // namespace
 
 bool fuses(const Graph& graph, const Node& first, const Node& second) {
@@ -79,9 +65,6 @@ bool fuses(const Graph& graph, const Node& first, const Node& second) {
     case Op::linear_grad_input:
       return bf16 && second.op == Op::gelu_grad && by_tanh(second.attrs) &&
              second.inputs[0] == first.outputs[0] && read_once(graph, first.outputs[0]);
-    case Op::linear_grad_weight:
-      return bf16 && second.op == Op::sum_to && second.inputs[1] == first.inputs[1] &&
-             graph.type(second.outputs[0]).shape == Shape{graph.type(first.outputs[0]).shape[0]};
     case Op::add:
       return is_norm(second.op) && second.inputs[0] == first.outputs[0];
     case Op::rms_norm_grad:
@@ -92,10 +75,10 @@ bool fuses(const Graph& graph, const Node& first, const Node& second) {
   }
 }
 
-bool run_pair(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second, Context& context) {
+bool run_pair(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second,
+              Context& context) {
   if (first_op == Op::linear) return run_linear_gelu(first, second, context);
   if (first_op == Op::linear_grad_input) return run_gelu_grad(first, second, context);
-  if (first_op == Op::linear_grad_weight) return run_weight_and_bias_grad(first, second, context);
   if (first_op == Op::add && is_norm(second_op)) {
     if (!can_fuse_add_norm(first, second)) return false;
     (second_op == Op::rms_norm ? add_rms_norm : add_layer_norm)(first, second, context);

@@ -90,9 +90,6 @@ void GemmPlans::set_epilogue(const Product& p, const Plan& plan) const {
     epilogue = p.bias != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
   } else if (p.epilogue == Epilogue::gelu_grad) {
     epilogue = CUBLASLT_EPILOGUE_DGELU;
-  } else if (p.epilogue == Epilogue::bias_grad) {
-    epilogue = CUBLASLT_EPILOGUE_BGRADB;  // our A is its B
-    set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
   }
   set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
   if (p.aux != nullptr) set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.ldc);
@@ -101,7 +98,6 @@ void GemmPlans::set_epilogue(const Product& p, const Plan& plan) const {
 
 void GemmPlans::set_epilogue_pointers(const Product& p, const Plan& plan) const {
   if (p.bias != nullptr) set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  if (p.bias_grad != nullptr) set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias_grad);
   if (p.aux != nullptr) set_attribute(lt_, plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux);
 }
 

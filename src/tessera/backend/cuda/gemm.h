@@ -32,7 +32,6 @@ enum class Epilogue : std::uint8_t {
   bias,  // + bias[n]
   gelu,  // `aux` = product (+ bias, if there is one), C = gelu of it, by tanh; without aux it is not stored
   gelu_grad,  // C = product * the derivative of gelu at aux
-  bias_grad,  // C as usual; bias_grad[m] = sums of A's columns over k
 };
 
 struct Product {
@@ -48,7 +47,6 @@ struct Product {
   Epilogue epilogue = Epilogue::none;
   const void* bias = nullptr;  // [n], for bias and gelu; then c_dtype is dtype
   void* aux = nullptr;         // [m, n] of ldc, for gelu and gelu_grad
-  float* bias_grad = nullptr;  // [m]
 };
 
 // What every node with a product is given: NVIDIA's advice for Hopper.

@@ -46,9 +46,7 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, Context& cont
       return sum_squares_workspace_bytes();
     case Op::sum_to: {
       const std::int64_t columns = graph.type(node.outputs[0]).shape.num_elems();
-      // And a row of sums, should they come from a product (fused_pairs.cpp).
-      return graph.type(node.outputs[0]).num_bytes() +
-             column_sums_workspace_bytes({graph.type(node.inputs[1]).shape.num_elems() / columns, columns});
+      return column_sums_workspace_bytes({graph.type(node.inputs[1]).shape.num_elems() / columns, columns});
     }
     // These run on the host: the same bytes there.
     case Op::all_gather:
