@@ -64,11 +64,6 @@ void add_update_cases(std::vector<OpCase>& cases) {
                      ClipFactorAttrs{max_norm},
                      {uniform(DType::f64, {}, 1, 400)},
                      1e-6});
-    cases.push_back({Op::clip_factor,
-                     fmt::format("at {}", max_norm),
-                     ClipFactorAttrs{max_norm},
-                     {uniform(DType::f64, {}, 1, 400)},
-                     1e-6});
   }
 }
 
