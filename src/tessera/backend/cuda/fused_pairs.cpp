@@ -58,7 +58,7 @@ bool run_gelu_grad(const KernelCall& product_call, const KernelCall& gelu_grad, 
 }  // namespace
 
 bool fuses(const Graph& graph, const Node& first, const Node& second) {
-  const bool bf16 = graph.type(first.inputs.back()).dtype == DType::bf16;
+  const bool bf16 = !first.outputs.empty() && graph.type(first.outputs[0]).dtype == DType::bf16;
   switch (first.op) {
     case Op::linear:
       return bf16 && second.op == Op::gelu && by_tanh(second.attrs) && reads(second, first);
