@@ -25,7 +25,7 @@ namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
 // What the gradient may store of T x T matrices at a time, unless one group of heads needs more.
-constexpr std::int64_t kScoreGradBytes = std::int64_t{2} << 30;
+constexpr std::int64_t kScoreGradBytes = std::int64_t{512} << 20;
 
 enum TensorId : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV };
 
