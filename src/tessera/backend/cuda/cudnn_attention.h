@@ -3,9 +3,8 @@
 //
 // cuDNN is opened at run time, so a program built with it also runs without it. Its plan for a shape is built
 // when the device is asked for the node's scratch, before anything runs. The gradient is the deterministic
-// one; cuDNN then stores the scores' gradients of the heads it works on, a T x T matrix each, so heads are
-// taken a few at a time and memory stays linear in T but for one group of heads. Owned by the device;
-// attention.cpp decides who runs.
+// one, for which cuDNN stores the scores' gradients, a T x T matrix per head: shapes that would need more
+// than 2 GiB of them are not computed. Owned by the device; attention.cpp decides who runs.
 #pragma once
 
 #include <memory>
