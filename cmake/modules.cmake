@@ -35,7 +35,12 @@ function(tessera_tests folder)
     target_link_libraries(${name}_tests PRIVATE tessera_${dep_name})
   endforeach()
   target_link_libraries(${name}_tests PRIVATE tessera_options GTest::gtest_main)
-  target_compile_options(${name}_tests PRIVATE -O1)  # a third faster to compile; what they test is optimised
+  # What they test is optimised; they themselves compile a third faster so, and twice as fast under sanitizers.
+  set(level -O1)
+  if(TESSERA_SANITIZE)
+    set(level -O0)
+  endif()
+  target_compile_options(${name}_tests PRIVATE ${level})
   target_include_directories(${name}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name}_tests PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TESSERA_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
