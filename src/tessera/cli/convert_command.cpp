@@ -19,7 +19,7 @@ std::map<std::string, std::string> read_tokenizer(const std::string& path) {
   std::map<std::string, std::string> files;
   if (path.empty()) return files;
   for (const TokenizerFile& file : tokenizer_files(path)) files[file.usual_name] = read_file(file.path);
-  TS_CHECK(!files.empty(), "{}: the folder holds no tokenizer", path);
+  TS_CHECK(!files.empty(), "no tokenizer at {}, which the model names as its own", path);
   return files;
 }
 

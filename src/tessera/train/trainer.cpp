@@ -193,11 +193,10 @@ void Run::restore(const std::filesystem::path& folder) {
   callbacks_.message(fmt::format("resuming from {} at step {}", folder.string(), first_step_));
 }
 
-// Whole micro-batches, as many as there are up to train.eval_batches.
+// The same samples on every layout.
 EvaluatedLoss Run::evaluate() {
-  const std::int64_t micro = config_.train.micro_batch;
-  const std::int64_t available = std::max<std::int64_t>(1, data_.valid->per_epoch / micro);
-  return evaluator_->evaluate(*data_.valid, std::min(config_.train.eval_batches, available) * micro);
+  const std::int64_t wanted = config_.train.eval_batches * config_.train.micro_batch;
+  return evaluator_->evaluate(*data_.valid, std::min(wanted, data_.valid->per_epoch));
 }
 
 // Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept.
