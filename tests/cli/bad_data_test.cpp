@@ -93,6 +93,7 @@ TEST_F(BadDataTest, Blends) {
   };
   refuse_blend("0,corpus,0.0,corpus",
                {"data.blend", "add up to 0", "corpus, corpus", "expected a sum above 0"});
+  refuse_blend("1,corpus,0,corpus", {"data.blend: the weight of corpus is 0"});
   refuse_blend("0.5,corpus,-1,corpus", {"data.blend", "'-1' as the weight of corpus"});
   refuse_blend("corpus,0.5", {"data.blend", "'corpus' as the weight of 0.5"});
   refuse_blend("0.5,corpus,0.5", {"data.blend: found 3 items", "a weight and a prefix"});
@@ -101,6 +102,12 @@ TEST_F(BadDataTest, Blends) {
          {"data.prefix and data.blend are both given"});
   refuse({"run.yaml", "data.kind=megatron", "data.split=0,1,0"},
          {"corpus: the split 0,1,0 leaves no document of 1 for train"});
+}
+
+TEST_F(BadDataTest, ACacheThatCannotBeMade) {
+  folder.write("file", "");
+  refuse({"run.yaml", "data.kind=megatron", "data.split=1,0,0", "data.cache=file/maps"},
+         {"data.cache: cannot create folder file/maps: Not a directory"});
 }
 
 TEST_F(BadDataTest, ATokenizerForAnotherVocabulary) {
