@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "tessera/train/cuda_keys.h"
+#include "tessera/train/data_keys.h"
 
 namespace tessera {
 
@@ -52,14 +53,6 @@ struct ModelKeys {
   double init_std = 0.02;
   ArchitectureKeys architecture;
   bool operator==(const ModelKeys&) const = default;
-};
-
-struct DataKeys {
-  std::string prefix;            // of the .bin and .idx files
-  std::string valid_prefix;      // empty: valid_fraction of `prefix`
-  double valid_fraction = 0.01;  // the last documents of `prefix`
-  std::string tokenizer;         // folder
-  bool operator==(const DataKeys&) const = default;
 };
 
 struct TrainKeys {
