@@ -5,18 +5,15 @@
 #include <limits>
 #include <memory>
 
-#include "tessera/base/atomic_file.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/data/prefetch_loader.h"
 #include "tessera/data/token_batches.h"
-#include "tessera/metrics/curve_svg.h"
-#include "tessera/metrics/human.h"
-#include "tessera/metrics/jsonl_log.h"
-#include "tessera/metrics/process_memory.h"
+#include "tessera/metrics/golden_losses.h"
 #include "tessera/optim/learning_rate.h"
 #include "tessera/train/evaluate.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/run_data.h"
+#include "tessera/train/run_reporter.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
 
@@ -62,12 +59,6 @@ void check_same_samples(const RunConfig& before, const RunConfig& now, const std
   check("train.global_batch", before.train.global_batch, now.train.global_batch);
 }
 
-std::int64_t num_parameters(std::span<const Parameter> parameters) {
-  std::int64_t count = 0;
-  for (const Parameter& p : parameters) count += p.type.shape.num_elems();
-  return count;
-}
-
 class Run {
  public:
   // `world` is null on one rank. Rank 0 speaks and writes; what it decides alone, it tells the others.
@@ -85,44 +76,36 @@ class Run {
     if (world_) world_->barrier();  // nobody writes before all have looked
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
-    say_memory();
+    callbacks_.message(memory_line(*step_, world_));
     if (valid_) make_evaluator();
     if (newest) {
       restore(*newest);
     } else {
       start_weights();
     }
-    if (speaks()) {
-      start_folder();
-      log_ = std::make_unique<JsonlLog>(metrics_path(), first_step_);
+    if (!config.metrics.golden_losses.empty()) open_golden_losses();
+    if (speaks() && first_step_ < config.train.steps) {
+      reporter_ = std::make_unique<RunReporter>(config, *model_, *device_, callbacks,
+                                                data_.train_samples.size(), first_step_);
     }
-    flops_per_token_ = static_cast<double>(training_flops(*model_, {1, config.train.seq_len})) /
-                       static_cast<double>(config.train.seq_len);
-    peak_flops_ = device_->peak_flops();
   }
 
   TrainSummary go();
 
  private:
-  std::filesystem::path metrics_path() const {
-    return std::filesystem::path(config_.train.out) / "metrics.jsonl";
-  }
-
   bool speaks() const { return world_ == nullptr || world_->rank() == 0; }
   bool stop_requested() const;
   void open_batches();
-  void start_folder() const;
   void make_evaluator();
-  void say_memory();
+  void open_golden_losses();
   void start_weights();
   void restore(const std::filesystem::path& folder);
-  TrainSummary summary_of_finished_run() const;
+  TrainSummary nothing_to_do() const;
   double evaluate();
   void evaluate_into(StepReport& line);
   const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
   void save_before_stopping(std::int64_t steps_done);
   void save(std::int64_t steps_done);
-  StepReport report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const;
 
   const RunConfig& config_;
   const TrainCallbacks& callbacks_;
@@ -133,13 +116,12 @@ class Run {
   std::unique_ptr<TokenBatches> train_batches_, valid_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<JsonlLog> log_;
+  std::unique_ptr<GoldenLosses> golden_;   // null: not asked for
+  std::unique_ptr<RunReporter> reporter_;  // of rank 0
   Batch eval_batch_;
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
   std::int64_t last_saved_step_ = 0;
-  double flops_per_token_ = 0;
-  double peak_flops_ = 0;
 };
 
 // All ranks stop after the same step, the one in which rank 0 was asked to.
@@ -159,34 +141,19 @@ void Run::open_batches() {
   }
 }
 
-void Run::start_folder() const {
-  const std::filesystem::path out = config_.train.out;
-  std::error_code error;
-  std::filesystem::create_directories(out, error);
-  TS_CHECK(!error, "train.out: cannot create folder {}: {}", out.string(), error.message());
-  write_file(out / "run.yaml", to_yaml(config_));
-  write_file(out / "config.json", model_->config_json());
-}
-
 void Run::make_evaluator() {
   const BatchShape shape{config_.train.micro_batch, config_.train.seq_len};
   evaluator_ = std::make_unique<Evaluator>(*model_, shape, weight_dtype(config_.precision), *device_, *step_);
   eval_batch_ = Batch(shape.batch * step_->layout().mesh.dp, shape.seq_len);
 }
 
-void Run::say_memory() {
-  const MemoryReport m = report_memory(step_->executor().graph(), step_->executor().plan());
-  const std::string where = world_ ? fmt::format(" of rank 0 of {}", world_->size()) : "";
-  callbacks_.message(fmt::format(
-      "{} parameters; planned memory{} {}: weights {}, gradients {}, optimizer {}, activations {}, "
-      "temporaries "
-      "{}, "
-      "logits {}",
-      human_count(static_cast<double>(num_parameters(step_->parameters()))), where,
-      human_bytes(static_cast<double>(m.total)), human_bytes(static_cast<double>(m.weights)),
-      human_bytes(static_cast<double>(m.gradients)), human_bytes(static_cast<double>(m.optimizer_state)),
-      human_bytes(static_cast<double>(m.activations_kept)), human_bytes(static_cast<double>(m.temporaries)),
-      human_bytes(static_cast<double>(m.logits))));
+// Every rank checks: they have the same losses, so all stop at the same step.
+void Run::open_golden_losses() {
+  const MetricsKeys& keys = config_.metrics;
+  golden_ = std::make_unique<GoldenLosses>(keys.golden_losses, keys.golden_tolerance);
+  callbacks_.message(
+      fmt::format("read {} golden losses from {}: those of the first steps are checked to {:g} times",
+                  golden_->size(), keys.golden_losses, keys.golden_tolerance));
 }
 
 void Run::start_weights() {
@@ -233,7 +200,8 @@ double Run::evaluate() {
     valid_->fill(done, eval_batch_);
     const std::int64_t rows = std::min(eval_batch_.batch_size, wanted - done);
     const auto scored = static_cast<std::size_t>(rows * config_.train.seq_len);
-    std::fill(eval_batch_.targets.begin() + static_cast<std::ptrdiff_t>(scored), eval_batch_.targets.end(), -1);
+    std::fill(eval_batch_.targets.begin() + static_cast<std::ptrdiff_t>(scored), eval_batch_.targets.end(),
+              -1);
     sum += evaluator_->loss(eval_batch_.inputs, eval_batch_.targets) * static_cast<double>(rows);
   }
   return sum / static_cast<double>(wanted);
@@ -253,7 +221,7 @@ void Run::evaluate_into(StepReport& line) {
   try {
     line.eval_loss = evaluate();
   } catch (const Error&) {
-    if (speaks()) log_->append(line);
+    if (reporter_) reporter_->append(line);
     save_before_stopping(line.step);
     throw;
   }
@@ -278,40 +246,16 @@ void Run::save(std::int64_t steps_done) {
           .string();
 }
 
-StepReport Run::report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const {
-  const auto tokens = static_cast<double>(config_.train.global_batch * config_.train.seq_len);
-  StepReport r;
-  r.step = steps_done;
-  r.total_steps = config_.train.steps;
-  r.loss = result.loss;
-  r.learning_rate = rate;
-  r.grad_norm = result.grad_norm;
-  r.tokens_per_second = tokens / seconds;
-  r.peak_share = peak_flops_ > 0 ? flops_per_token_ * tokens / seconds / peak_flops_ : 0;
-  r.memory_bytes = process_memory().resident_bytes;
-  r.seconds_left = seconds * static_cast<double>(config_.train.steps - steps_done);
-  r.consumed_samples = steps_done * config_.train.global_batch;
-  return r;
-}
-
-// Resumed where no step is left: the numbers are those of the log's last line.
-TrainSummary Run::summary_of_finished_run() const {
+TrainSummary Run::nothing_to_do() const {
   callbacks_.message(
       fmt::format("nothing to do: {} steps are done, train.steps is {}", first_step_, config_.train.steps));
-  TrainSummary summary;
-  summary.steps_done = first_step_;
-  summary.last_loss = summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
+  TrainSummary summary = summary_of_log(config_, first_step_);
   summary.checkpoint = last_checkpoint_;
-  const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
-  if (!reports.empty()) {
-    summary.last_loss = reports.back().loss;
-    summary.last_eval_loss = reports.back().eval_loss.value_or(summary.last_eval_loss);
-  }
   return summary;
 }
 
 TrainSummary Run::go() {
-  if (first_step_ >= config_.train.steps) return summary_of_finished_run();
+  if (first_step_ >= config_.train.steps) return nothing_to_do();
   const LearningRateSchedule schedule = schedule_of(config_);
   PrefetchLoader loader([&](std::int64_t first, Batch& batch) { train_batches_->fill(first, batch); },
                         {.batch_size = config_.train.global_batch,
@@ -331,7 +275,8 @@ TrainSummary Run::go() {
         "samples {} to {}",
         step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
         batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
-    StepReport line = report(step + 1, result, rate, seconds_since(start));
+    StepReport line{.step = step + 1};
+    if (reporter_) line = reporter_->report({step + 1, result, rate, seconds_since(start)});
     summary.steps_done = step + 1;
     summary.last_loss = result.loss;
     summary.stopped_early = stop_requested();
@@ -340,19 +285,12 @@ TrainSummary Run::go() {
       evaluate_into(line);
       summary.last_eval_loss = *line.eval_loss;
     }
-    if (speaks()) {
-      log_->append(line);
-      callbacks_.step(line);
-    }
+    if (reporter_) reporter_->append(line);
+    if (golden_) golden_->check(step + 1, result.loss);
     if (last || (config_.train.save_every > 0 && (step + 1) % config_.train.save_every == 0)) save(step + 1);
   }
   summary.checkpoint = last_checkpoint_;
-  if (!speaks()) return summary;
-  const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
-  if (!reports.empty()) {
-    write_curve_svg(std::filesystem::path(config_.train.out) / "loss.svg",
-                    loss_chart(config_.train.out, reports));
-  }
+  if (reporter_) reporter_->finish();
   return summary;
 }
 
