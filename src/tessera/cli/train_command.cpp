@@ -77,7 +77,8 @@ int train_command(int argc, const char* const* argv) {
   fmt::print(
       "\ncheckpoint  {}\ncurves      {}/loss.svg\nmetrics     {}/metrics.jsonl\nreport      {}/report.html\n",
       summary.checkpoint, out, out, out);
-  if (config.metrics.tensorboard) fmt::print("tensorboard --logdir {}/tensorboard\n", out);
+  if (config.metrics.tensorboard)
+    fmt::print("events      {0}/tensorboard  (tensorboard --logdir {0}/tensorboard)\n", out);
   return 0;
 }
 

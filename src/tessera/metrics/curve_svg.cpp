@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 constexpr double kWidth = 960, kHeight = 540;
-constexpr double kLeft = 84, kRight = 36, kTop = 76, kBottom = 68;
+constexpr double kLeft = 100, kRight = 36, kTop = 76, kBottom = 68;
 constexpr std::size_t kNumColors = 4;
 
 // Colours by the class of what is drawn, for light and for dark surroundings. In a page with several pictures
@@ -177,7 +177,7 @@ std::string grid(const Frame& frame, const CurveChart& chart) {
                  chart.x_label);
   svg += text_at(
       0, 0,
-      fmt::format("class=\"curve-text\" text-anchor=\"middle\" transform=\"translate(32 {}) rotate(-90)\"",
+      fmt::format("class=\"curve-text\" text-anchor=\"middle\" transform=\"translate(24 {}) rotate(-90)\"",
                   (kTop + bottom) / 2),
       chart.y_label);
   return svg;
@@ -220,7 +220,7 @@ std::string legend(const std::vector<CurveSeries>& series) {
     const std::string text =
         last.empty() ? series[i].name : fmt::format("{} {}", series[i].name, value_text(last.back().y));
     svg += text_at(right, 44, "class=\"curve-legend\" text-anchor=\"end\"", text);
-    const double start = right - 6.6 * static_cast<double>(text.size()) - 34;  // by the font's mean width
+    const double start = right - 8.2 * static_cast<double>(text.size()) - 34;  // by the font's mean width
     svg += fmt::format(
         "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"39.5\" y2=\"39.5\" class=\"curve-{}\" "
         "stroke-width=\"3\" stroke-linecap=\"round\"/>\n",
@@ -250,7 +250,7 @@ std::string curve_svg(const CurveChart& chart) {
   const Frame frame = frame_of(series);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-      "font-family=\"Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif\" font-size=\"13\">\n{2}"
+      "font-family=\"Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif\" font-size=\"15\">\n{2}"
       "<rect width=\"{0}\" height=\"{1}\" rx=\"10\" class=\"curve-paper\"/>\n",
       kWidth, kHeight, kStyle);
   svg += text_at(kLeft, 44, "font-size=\"19\" font-weight=\"600\" class=\"curve-title\"", chart.title);

@@ -126,8 +126,8 @@ std::string scalars_event(double wall_time, std::int64_t step, std::span<const T
 std::string text_event(double wall_time, std::int64_t step, std::string_view tag, std::string_view markdown) {
   MessageWriter value;
   value.bytes(value_field::kTag, tag);
-  value.message(value_field::kMetadata, text_metadata());
   value.message(value_field::kTensor, text_tensor(markdown));
+  value.message(value_field::kMetadata, text_metadata());
   MessageWriter summary;
   summary.message(summary_field::kValue, value);
   MessageWriter event = event_at(wall_time, step);

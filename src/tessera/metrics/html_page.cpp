@@ -17,12 +17,12 @@ body{margin:0 auto;max-width:1400px;padding:24px;background:var(--paper);color:v
 font:15px/1.45 Inter,'Helvetica Neue',Helvetica,Arial,sans-serif}
 h1{font-size:24px;margin:0 0 4px;overflow-wrap:anywhere}h2{font-size:17px;margin:32px 0 10px}
 p{margin:4px 0;color:var(--soft)}.good{color:var(--good)}.warn{color:var(--warn)}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin-top:18px}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(140px,1fr));gap:10px;margin-top:18px}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:10px 14px}
 .tile div{color:var(--soft);font-size:13px}.tile b{font-size:22px;font-weight:600;font-variant-numeric:tabular-nums}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,560px),1fr));gap:14px}
 .scroll{overflow-x:auto}
-svg{display:block;max-width:100%;height:auto;border:1px solid var(--line);border-radius:10px}
+svg{display:block;width:100%;height:auto;border:1px solid var(--line);border-radius:10px}
 table{border-collapse:collapse;background:var(--card);border:1px solid var(--line);font-variant-numeric:tabular-nums}
 th,td{padding:5px 14px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th:first-child,td:first-child{text-align:left}th{color:var(--soft);font-weight:500}

@@ -67,12 +67,16 @@ class TimelinePicture {
         "opacity=\"{:.2f}\"><title>{}</title></rect>\n",
         begin, top, width - gap, kBlock, forward ? "forward" : "backward",
         1 - 0.4 * one.instruction.chunk / schedule_.num_chunks, one.name);
-    if (width > 7.5 * static_cast<double>(one.name.size()) + 4) {
-      text += fmt::format(
-          "<text x=\"{:.1f}\" y=\"{}\" class=\"timeline-name\" text-anchor=\"middle\">{}</text>\n",
-          begin + width / 2, top + kBlock / 2 + 4, one.name);
-    }
-    return text;
+    // The number alone where the name has no room: the colour says the rest.
+    const auto fits = [&](const std::string& name) {
+      return width > 7.5 * static_cast<double>(name.size()) + 3;
+    };
+    const std::string number = fmt::format("{}", one.instruction.micro_batch);
+    if (!fits(one.name) && !fits(number)) return text;
+    return text +
+           fmt::format(
+               "<text x=\"{:.1f}\" y=\"{}\" class=\"timeline-name\" text-anchor=\"middle\">{}</text>\n",
+               begin + width / 2, top + kBlock / 2 + 4, fits(one.name) ? one.name : number);
   }
 
   std::string axis() const {

@@ -95,14 +95,14 @@ std::string tiles(const RunFolder& run) {
   }
   const ThroughputSummary speed = summarize_throughput(run.reports, train.global_batch);
   const auto tokens = [&](double sequences) { return sequences * static_cast<double>(train.seq_len); };
-  tiles.push_back({"average throughput", human_count(tokens(speed.average)) + " tok/s",
+  tiles.push_back({"average tokens/s", human_count(tokens(speed.average)),
                    fmt::format("{:.4g} sequences/s", speed.average)});
-  tiles.push_back({"peak throughput", human_count(tokens(speed.peak)) + " tok/s", "mean of ten steps"});
+  tiles.push_back({"peak tokens/s", human_count(tokens(speed.peak)), "mean of ten steps"});
   if (last.peak_share > 0) {
     tiles.push_back(
-        {"share of the device's peak", fmt::format("{:.1f} %", 100 * last.peak_share), "last ten steps"});
+        {"of the device's peak", fmt::format("{:.1f} %", 100 * last.peak_share), "last ten steps"});
   }
-  tiles.push_back({"trained on", human_count(tokens(static_cast<double>(last.consumed_samples))) + " tokens",
+  tiles.push_back({"tokens trained on", human_count(tokens(static_cast<double>(last.consumed_samples))),
                    fmt::format("{} sequences", last.consumed_samples)});
   tiles.push_back({"time in steps", human_duration(speed.seconds),
                    fmt::format("{:.3g} s a step", speed.seconds / static_cast<double>(run.reports.size()))});
@@ -117,7 +117,7 @@ std::string tiles(const RunFolder& run) {
 
 std::string chart_of(const RunFolder& run, const char* title, const char* unit, bool noisy,
                      const std::function<double(const StepReport&)>& value) {
-  CurveSeries series{"last", {}, noisy};
+  CurveSeries series{noisy ? "smoothed" : "last", {}, noisy};
   for (const StepReport& report : run.reports)
     series.points.push_back({static_cast<double>(report.step), value(report)});
   return curve_svg({title, "step", unit, {std::move(series)}});
