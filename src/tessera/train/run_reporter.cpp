@@ -67,23 +67,24 @@ std::int64_t num_parameters(std::span<const Parameter> parameters) {
 
 }  // namespace
 
-RunReporter::RunReporter(const RunConfig& config, const Model& model, Device& device,
-                         const TrainCallbacks& callbacks, std::int64_t examples, std::int64_t first_step)
+RunReporter::RunReporter(const RunConfig& config, const Model& model, const Device& device,
+                         const TrainCallbacks& callbacks, const RunStart& start)
     : config_(config),
       model_(model),
       callbacks_(callbacks),
       folder_(config.train.out),
-      size_(size_of(config, examples)),
+      size_(size_of(config, start.examples)),
       throughput_(config.train.global_batch),
       flops_per_token_(static_cast<double>(training_flops(model, {1, config.train.seq_len})) /
                        static_cast<double>(config.train.seq_len)),
-      peak_flops_(device.peak_flops()) {
+      peak_flops_(start.peak_flops) {
   start_folder(device);
-  log_ = std::make_unique<JsonlLog>(folder_ / kMetricsFile, first_step);
-  if (first_step > 0)
-    throughput_ =
-        Throughput(config.train.global_batch, highest_throughput(read_jsonl_log(folder_ / kMetricsFile)));
-  if (config.metrics.tensorboard) start_events(first_step);
+  log_ = std::make_unique<JsonlLog>(folder_ / kMetricsFile, start.first_step);
+  if (start.first_step > 0) {
+    const double peak = highest_throughput(read_jsonl_log(folder_ / kMetricsFile));
+    throughput_ = Throughput(config.train.global_batch, peak);
+  }
+  if (config.metrics.tensorboard) start_events(start.first_step);
   callbacks_.message(start_banner(size_));
 }
 

@@ -24,12 +24,18 @@ struct StepTaken {
   double seconds = 0;
 };
 
+struct RunStart {
+  std::int64_t examples = 0;    // sequences of the training data
+  std::int64_t first_step = 0;  // steps done before
+  double peak_flops = 0;        // of all ranks together; 0: not known
+};
+
 class RunReporter {
  public:
-  // Makes the folder of the run with run.yaml, config.json and plan.json, and says the banner. `examples` is
-  // the number of training sequences. Config, model and callbacks must outlive it.
-  RunReporter(const RunConfig& config, const Model& model, Device& device, const TrainCallbacks& callbacks,
-              std::int64_t examples, std::int64_t first_step);
+  // Makes the folder of the run with run.yaml, config.json and plan.json, and says the banner. Config, model
+  // and callbacks must outlive it.
+  RunReporter(const RunConfig& config, const Model& model, const Device& device,
+              const TrainCallbacks& callbacks, const RunStart& start);
 
   // Counts the step into the throughput.
   StepReport report(const StepTaken& step);
@@ -48,8 +54,8 @@ class RunReporter {
   const std::filesystem::path folder_;
   const RunSize size_;
   Throughput throughput_;
-  double flops_per_token_ = 0;
-  double peak_flops_ = 0;
+  const double flops_per_token_;
+  const double peak_flops_;
   std::unique_ptr<JsonlLog> log_;
   std::unique_ptr<EventFile> events_;  // null: not asked for
 };

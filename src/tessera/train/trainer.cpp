@@ -84,9 +84,11 @@ class Run {
       start_weights();
     }
     if (!config.metrics.golden_losses.empty()) open_golden_losses();
+    const double peak_flops = peak_of_all_ranks();
     if (speaks() && first_step_ < config.train.steps) {
-      reporter_ = std::make_unique<RunReporter>(config, *model_, *device_, callbacks,
-                                                data_.train_samples.size(), first_step_);
+      reporter_ =
+          std::make_unique<RunReporter>(config, *model_, *device_, callbacks,
+                                        RunStart{data_.train_samples.size(), first_step_, peak_flops});
     }
   }
 
@@ -97,6 +99,7 @@ class Run {
   bool stop_requested() const;
   void open_batches();
   void make_evaluator();
+  double peak_of_all_ranks() const;
   void open_golden_losses();
   void start_weights();
   void restore(const std::filesystem::path& folder);
@@ -145,6 +148,13 @@ void Run::make_evaluator() {
   const BatchShape shape{config_.train.micro_batch, config_.train.seq_len};
   evaluator_ = std::make_unique<Evaluator>(*model_, shape, weight_dtype(config_.precision), *device_, *step_);
   eval_batch_ = Batch(shape.batch * step_->layout().mesh.dp, shape.seq_len);
+}
+
+// Every rank has a device of its own; a core that several ranks share counts for each of them.
+double Run::peak_of_all_ranks() const {
+  double peak = device_->peak_flops();
+  if (world_) world_->all_reduce(&peak, 1, DType::f64, Reduction::sum);
+  return peak;
 }
 
 // Every rank checks: they have the same losses, so all stop at the same step.
