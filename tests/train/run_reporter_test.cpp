@@ -23,6 +23,8 @@ TEST(RunResults, AreOfTheWholeRunAlsoAfterAResume) {
   run.train_into("run", true);
   const auto results = nlohmann::json::parse(bytes_of(run.path() / "run" / "results.json")).at("results");
   EXPECT_EQ(results.at("parameters").at("Model"), "llama");
+  EXPECT_EQ(results.at("parameters").at("Optimizer"), "adamw");
+  EXPECT_EQ(results.at("parameters").at("Data type"), "fp32");
   EXPECT_EQ(results.at("parameters").at("Model configuration").at("hidden_size"), 32);
   EXPECT_EQ(results.at("parameters").at("Gradient accumulation microsteps"), 2);
   double seconds = 0, peak = 0;

@@ -182,7 +182,8 @@ std::string pipeline(const PlanSummary& plan) {
                   schedule_name(plan.schedule), plan.pp, plan.chunks, plan.chunks == 1 ? "" : "s",
                   plan.num_micro_batches, 100 * timed(plan.num_micro_batches).second.bubble_fraction());
   text += " Blue: forward, orange: backward, by number of micro-batch.";
-  if (drawn < plan.num_micro_batches) text += fmt::format(" Drawn with {} micro-batches.", drawn);
+  if (drawn < plan.num_micro_batches)
+    text += fmt::format(" Drawn with {} micro-batches, where waiting weighs more.", drawn);
   const auto [schedule, timing] = timed(drawn);
   return html_section("Pipeline", text + "</p>\n" + timeline_svg(schedule, timing));
 }

@@ -1,5 +1,7 @@
 #include "tessera/train/run_reporter.h"
 
+#include <yaml-cpp/yaml.h>
+
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -33,19 +35,8 @@ double highest_throughput(const std::vector<StepReport>& reports) {
   return highest;
 }
 
-std::string optimizer_text(OptimizerName name) {
-  switch (name) {
-    case OptimizerName::adamw:
-      return "adamw";
-    case OptimizerName::lamb:
-      return "lamb";
-    case OptimizerName::sgd:
-      return "sgd";
-  }
-  TS_ASSERT(false);
-}
-
 ResultParameters result_parameters(const RunConfig& config, const Model& model, const RunSize& size) {
+  const YAML::Node keys = YAML::Load(to_yaml(config));  // names as users write them
   ResultParameters parameters;
   parameters.config_json = model.config_json();
   parameters.model = nlohmann::json::parse(parameters.config_json).value("model_type", "");
@@ -53,8 +44,8 @@ ResultParameters result_parameters(const RunConfig& config, const Model& model, 
   parameters.world_size = config.parallel.tp * config.parallel.pp * config.parallel.dp;
   parameters.seed = config.train.seed;
   parameters.warmup_steps = config.schedule.warmup_steps;
-  parameters.optimizer = optimizer_text(config.optimizer.name);
-  parameters.data_type = config.precision == PrecisionName::bf16 ? "bf16" : "fp32";
+  parameters.optimizer = keys["optimizer"]["name"].as<std::string>();
+  parameters.data_type = keys["precision"].as<std::string>();
   parameters.dataset = config.data.prefix;
   return parameters;
 }
