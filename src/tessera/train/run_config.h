@@ -1,8 +1,6 @@
 // RunConfig: everything a training run is asked to do, as plain data.
-//
-// Read from YAML and from key=value overrides by load_run_config, which refuses what the schema does not
-// know; used by `tessera train`, `plan`, `eval` and golden_check. The enums hold the names a user writes;
-// train/ turns them into the components' own types. Later keys get a line here and one in run_config.cpp.
+// Read from YAML and key=value overrides by load_run_config, which refuses what the schema does not know. The
+// enums hold the names a user writes; train/ turns them into the components' own types.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <string_view>
 
 #include "tessera/train/data_keys.h"
+#include "tessera/train/metrics_keys.h"
 
 namespace tessera {
 
@@ -117,6 +116,7 @@ struct RunConfig {
   ScheduleKeys schedule;
   ParallelKeys parallel;
   PipelineKeys pipeline;
+  MetricsKeys metrics;
   PrecisionName precision = PrecisionName::fp32;
   DeviceName device = DeviceName::cpu;
   std::string recompute = "none";  // or "selective", "full", a list of op names
@@ -127,8 +127,7 @@ struct RunConfig {
 // The file, then the overrides in their order, then validate.
 RunConfig load_run_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
-// The parts of it, for programs whose config does not come from one file. `name` stands for the file in
-// messages. Neither validates.
+// The parts of it; neither validates. `name` stands for the file in messages.
 void apply_yaml(RunConfig& config, std::string_view yaml, const std::string& name);
 void apply_overrides(RunConfig& config, std::span<const std::string> overrides);
 
