@@ -82,6 +82,7 @@ minutes=$(((SECONDS - started) / 60)) seconds=$(((SECONDS - started) % 60))
 say "done in $minutes min $seconds s"
 cat <<END
 checkpoint   $(echo $run/step-*)
+report       $run/report.html
 loss curve   $run/loss.svg
 metrics      $run/metrics.jsonl
 write more   $tessera generate $run --prompt "In the beginning" --tokens 200

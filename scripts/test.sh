@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/build.sh --tests
+scripts/python_env.sh
 ctest --preset release --parallel 2
 
 echo "the same under sanitizers, in build/asan"

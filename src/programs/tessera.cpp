@@ -20,6 +20,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"train", tessera::train_command, "train a model as a YAML file says"},
     {"plan", tessera::plan_command, "print a step's memory and work before it runs"},
+    {"report", tessera::report_command, "a run as one HTML page: curves, layout, memory"},
     {"data", tessera::data_command, "train a tokenizer, turn text into tokens"},
     {"eval", tessera::eval_command, "loss and perplexity of a model"},
     {"generate", tessera::generate_command, "continue a text with a model"},

@@ -15,9 +15,10 @@ struct CommandHelp {
 
 TEST_F(HelpTest, EveryCommandNamesItsOptions) {
   const std::vector<CommandHelp> commands = {
-      {{}, {"train", "plan", "data", "eval", "generate", "convert", "selftest"}},
+      {{}, {"train", "plan", "report", "data", "eval", "generate", "convert", "selftest"}},
       {{"train"}, {"CONFIG", "--resume", "key=value", "train.steps", "optimizer.lr", "recompute", "threads"}},
       {{"plan"}, {"CONFIG", "--graph", "--dot", "--steps", "key=value"}},
+      {{"report"}, {"RUN_DIR", "--out"}},
       {{"data"}, {"bpe", "build", "tokenize"}},
       {{"data", "bpe"}, {"--out", "--vocab-size", "FILE"}},
       {{"data", "build"}, {"--out", "--tokenizer", "--documents", "--key", "--threads", "FILE"}},

@@ -75,6 +75,31 @@ TEST(CurveSvg, FewFlatOrBrokenPointsAreDrawnToo) {
   }
 }
 
+// A constant learning rate is a line in the middle, not at the bottom of an axis from -1 to 1; ticks keep
+// apart.
+TEST(CurveSvg, AxesFitSmallAndLargeNumbers) {
+  const auto svg_of = [](double low, double high) {
+    return curve_svg({"t", "step", "y", {{"last", {{1, low}, {2, high}}, false}}});
+  };
+  const std::string flat = svg_of(3e-4, 3e-4);
+  EXPECT_NE(flat.find(">0.0003</text>"), std::string::npos);
+  EXPECT_EQ(flat.find(">-"), std::string::npos);
+  EXPECT_NE(svg_of(0, 4e-5).find(">1e-05</text>"), std::string::npos);
+  EXPECT_NE(svg_of(0, 4e-5).find(">last 4.000e-05</text>"), std::string::npos);
+  const std::string fast = svg_of(100'100, 101'100);
+  for (const char* tick : {">100k<", ">100.2k<", ">100.4k<", ">101k<"})
+    EXPECT_EQ(count(fast, tick), 1u) << tick;
+  EXPECT_NE(svg_of(0, 6e6).find(">2M</text>"), std::string::npos);
+}
+
+TEST(CurveSvg, HasColoursForLightAndDark) {
+  const std::string svg = curve_svg(loss_chart("t", falling_losses(20)));
+  EXPECT_EQ(count(svg, "prefers-color-scheme:dark"), 1u);
+  const std::size_t drawing = svg.find("</style>");
+  EXPECT_EQ(svg.find('#', drawing), std::string::npos)
+      << "a colour that does not change with the surroundings";
+}
+
 TEST(CurveSvg, IsWrittenWhole) {
   const auto path = std::filesystem::path(testing::TempDir()) / "curve_svg_test.svg";
   const CurveChart chart = loss_chart("a", falling_losses(300));

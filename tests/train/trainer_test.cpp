@@ -44,7 +44,8 @@ TEST_P(TrainerTest, LossesFall) {
   EXPECT_LT(summary.last_eval_loss, 0.75 * losses.front());
   EXPECT_FALSE(summary.stopped_early);
   EXPECT_EQ(summary.checkpoint, (run.path() / "run" / "step-00000060").string());
-  for (const char* file : {"run.yaml", "config.json", "metrics.jsonl", "loss.svg"})
+  for (const char* file :
+       {"run.yaml", "config.json", "plan.json", "metrics.jsonl", "loss.svg", "results.json", "report.html"})
     EXPECT_TRUE(std::filesystem::exists(run.path() / "run" / file)) << file;
 }
 

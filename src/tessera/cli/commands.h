@@ -6,6 +6,7 @@ namespace tessera {
 
 int train_command(int argc, const char* const* argv);
 int plan_command(int argc, const char* const* argv);
+int report_command(int argc, const char* const* argv);
 int data_command(int argc, const char* const* argv);
 int eval_command(int argc, const char* const* argv);
 int generate_command(int argc, const char* const* argv);

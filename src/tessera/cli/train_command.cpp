@@ -46,9 +46,9 @@ int train_command(int argc, const char* const* argv) {
   TrainCallbacks callbacks;
   callbacks.message = [&](const std::string& text) { bar.print_line(text); };
   callbacks.step = [&](const StepReport& r) {
-    bar.update(r.step, step_status(r));
+    bar.update(r.step, step_status(r, config.metrics.tags));
     const bool due = r.step % config.train.log_every == 0 || r.step == 1 || r.step == r.total_steps;
-    if (r.eval_loss || (due && !bar.terminal())) bar.print_line(step_line(r));
+    if (r.eval_loss || (due && !bar.terminal())) bar.print_line(step_line(r, config.metrics.tags));
   };
   callbacks.stop_requested = [] { return g_interrupts.load() > 0; };
   TrainSummary summary;
@@ -66,14 +66,19 @@ int train_command(int argc, const char* const* argv) {
                                summary.steps_done, summary.checkpoint));
     return 130;
   }
-  bar.finish(fmt::format("loss {:.4f}", summary.last_loss));
+  bar.finish(fmt::format("{} {:.4f}", config.metrics.tags == MetricTags::nemo ? "reduced_train_loss" : "loss",
+                         summary.last_loss));
   std::printf("trained %lld steps, loss %.4f", static_cast<long long>(summary.steps_done), summary.last_loss);
   if (!std::isnan(summary.last_eval_loss)) {
     std::printf(", validation loss %.4f (perplexity %.2f)", summary.last_eval_loss,
                 summary.last_eval_perplexity);
   }
-  std::printf("\ncheckpoint  %s\ncurves      %s/loss.svg\nmetrics     %s/metrics.jsonl\n",
-              summary.checkpoint.c_str(), config.train.out.c_str(), config.train.out.c_str());
+  const std::string& out = config.train.out;
+  fmt::print(
+      "\ncheckpoint  {}\ncurves      {}/loss.svg\nmetrics     {}/metrics.jsonl\nreport      {}/report.html\n",
+      summary.checkpoint, out, out, out);
+  if (config.metrics.tensorboard)
+    fmt::print("events      {0}/tensorboard  (tensorboard --logdir {0}/tensorboard)\n", out);
   return 0;
 }
 

@@ -3,18 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/metrics/human.h"
+#include "tessera/metrics/markup.h"
 
 namespace tessera {
 namespace {
 
 constexpr double kWidth = 960, kHeight = 540;
-constexpr double kLeft = 84, kRight = 36, kTop = 76, kBottom = 68;
-constexpr std::array<std::string_view, 4> kColors = {"#2563eb", "#f97316", "#0d9488", "#9333ea"};
+constexpr double kLeft = 100, kRight = 36, kTop = 76, kBottom = 68;
+constexpr std::size_t kNumColors = 4;
+
+// Colours by the class of what is drawn, for light and for dark surroundings. In a page with several pictures
+// these lines come several times, each time the same.
+constexpr std::string_view kStyle = R"(<style>
+.curve-paper{fill:#fbfbfd}.curve-title{fill:#1b2130}.curve-text{fill:#6b7280}.curve-legend{fill:#31384a}
+.curve-row{stroke:#e6e8ee}.curve-column{stroke:#f0f1f5}.curve-axis{stroke:#9aa1b1}
+.curve-0{stroke:#2563eb}.curve-1{stroke:#f97316}.curve-2{stroke:#0d9488}.curve-3{stroke:#9333ea}
+@media (prefers-color-scheme:dark){
+.curve-paper{fill:#161a22}.curve-title{fill:#eceff5}.curve-text{fill:#9aa3b2}.curve-legend{fill:#d5dae4}
+.curve-row{stroke:#2a303c}.curve-column{stroke:#222732}.curve-axis{stroke:#566073}
+.curve-0{stroke:#6ea0ff}.curve-1{stroke:#ff9d57}.curve-2{stroke:#3cc7ba}.curve-3{stroke:#c08bff}}
+</style>
+)";
 
 // A line has more pixels than this neither in width nor on paper; more points only make the file big.
 constexpr std::size_t kMaxLinePoints = 1600;
@@ -73,7 +87,7 @@ struct Axis {
 
 Axis nice_axis(double low, double high, int wanted_steps) {
   if (!(high > low)) {  // one value only: room around it
-    const double room = std::max(std::abs(low) * 0.1, 0.5);
+    const double room = low == 0 ? 0.5 : std::abs(low) * 0.1;
     low -= room;
     high += room;
   }
@@ -114,23 +128,8 @@ Frame frame_of(const std::vector<CurveSeries>& series) {
   return frame;
 }
 
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&')
-      safe += "&amp;";
-    else if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else
-      safe += c;
-  }
-  return safe;
-}
-
 std::string text_at(double x, double y, std::string_view style, std::string_view text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, escaped(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, escaped_markup(text));
 }
 
 std::string x_tick_text(double value, double step) {
@@ -139,28 +138,47 @@ std::string x_tick_text(double value, double step) {
   return whole_thousands && value >= 1000 ? fmt::format("{:g}k", value / 1000) : fmt::format("{:.0f}", value);
 }
 
+// All ticks of an axis with the same decimals; those of very small steps (learning rates) as powers of ten,
+// those of large ones in thousands or millions.
+std::string y_tick_text(double value, double step) {
+  if (value == 0) return "0";
+  const double whole = std::round(value / step) * step;
+  if (step < 1e-3) return fmt::format("{:g}", whole);
+  if (step >= 1e5) return fmt::format("{:g}M", whole / 1e6);
+  if (step >= 100) return fmt::format("{:g}k", whole / 1e3);
+  return fmt::format("{:.{}f}", value, std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9))));
+}
+
+// Four digits, whatever the size.
+std::string value_text(double value) {
+  return std::abs(value) >= 10'000 ? human_count(value) : fmt::format("{:#.4g}", value);
+}
+
 std::string grid(const Frame& frame, const CurveChart& chart) {
   const double bottom = kHeight - kBottom;
   std::string svg;
-  const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(frame.y.step) - 1e-9)));
   for (const double tick : frame.y.ticks()) {
     const double y = frame.py(tick);
-    svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#e6e8ee\"/>\n", kLeft,
+    svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" class=\"curve-row\"/>\n", kLeft,
                        kWidth - kRight, y, y);
-    svg += text_at(kLeft - 12, y + 4.5, "text-anchor=\"end\"", fmt::format("{:.{}f}", tick, decimals));
+    svg += text_at(kLeft - 12, y + 4.5, "class=\"curve-text\" text-anchor=\"end\"",
+                   y_tick_text(tick, frame.y.step));
   }
   for (const double tick : frame.x.ticks()) {
     const double x = frame.px(tick);
-    svg += fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\" stroke=\"#f0f1f5\"/>\n", x, x,
-                       kTop, bottom);
-    svg += text_at(x, bottom + 22, "text-anchor=\"middle\"", x_tick_text(tick, frame.x.step));
+    svg += fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\" class=\"curve-column\"/>\n", x,
+                       x, kTop, bottom);
+    svg += text_at(x, bottom + 22, "class=\"curve-text\" text-anchor=\"middle\"",
+                   x_tick_text(tick, frame.x.step));
   }
-  svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"#9aa1b1\"/>\n", kLeft,
+  svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" class=\"curve-axis\"/>\n", kLeft,
                      kWidth - kRight, bottom, bottom);
-  svg += text_at((kLeft + kWidth - kRight) / 2, kHeight - 22, "text-anchor=\"middle\"", chart.x_label);
+  svg += text_at((kLeft + kWidth - kRight) / 2, kHeight - 22, "class=\"curve-text\" text-anchor=\"middle\"",
+                 chart.x_label);
   svg += text_at(
       0, 0,
-      fmt::format("text-anchor=\"middle\" transform=\"translate(32 {}) rotate(-90)\"", (kTop + bottom) / 2),
+      fmt::format("class=\"curve-text\" text-anchor=\"middle\" transform=\"translate(24 {}) rotate(-90)\"",
+                  (kTop + bottom) / 2),
       chart.y_label);
   return svg;
 }
@@ -174,21 +192,21 @@ std::string line_of(const Frame& frame, const Points& points, std::string_view s
                      path, style);
 }
 
-std::string drawn(const Frame& frame, const CurveSeries& series, std::string_view color) {
+std::string drawn(const Frame& frame, const CurveSeries& series, std::size_t color) {
   std::string svg;
   if (series.noisy) {
     svg += line_of(frame, thinned(series.points),
-                   fmt::format("stroke=\"{}\" stroke-width=\"1\" opacity=\"0.28\"", color));
+                   fmt::format("class=\"curve-{}\" stroke-width=\"1\" opacity=\"0.28\"", color));
     svg += line_of(frame, thinned(smoothed(series.points)),
-                   fmt::format("stroke=\"{}\" stroke-width=\"2.4\"", color));
+                   fmt::format("class=\"curve-{}\" stroke-width=\"2.4\"", color));
     return svg;
   }
-  svg += line_of(frame, thinned(series.points), fmt::format("stroke=\"{}\" stroke-width=\"2\"", color));
+  svg += line_of(frame, thinned(series.points), fmt::format("class=\"curve-{}\" stroke-width=\"2\"", color));
   constexpr std::size_t kMostDots = 60;  // more would hide the line
   if (series.points.size() > kMostDots) return svg;
   for (const CurvePoint& point : series.points)
     svg += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.6\" fill=\"#fff\" stroke=\"{}\" stroke-width=\"2\"/>\n",
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.6\" class=\"curve-paper curve-{}\" stroke-width=\"2\"/>\n",
         frame.px(point.x), frame.py(point.y), color);
   return svg;
 }
@@ -200,13 +218,13 @@ std::string legend(const std::vector<CurveSeries>& series) {
   for (std::size_t i = series.size(); i-- > 0;) {
     const Points last = series[i].noisy ? smoothed(series[i].points) : series[i].points;
     const std::string text =
-        last.empty() ? series[i].name : fmt::format("{} {:.3f}", series[i].name, last.back().y);
-    svg += text_at(right, 44, "text-anchor=\"end\" fill=\"#31384a\"", text);
-    const double start = right - 6.6 * static_cast<double>(text.size()) - 34;  // by the font's mean width
+        last.empty() ? series[i].name : fmt::format("{} {}", series[i].name, value_text(last.back().y));
+    svg += text_at(right, 44, "class=\"curve-legend\" text-anchor=\"end\"", text);
+    const double start = right - 8.2 * static_cast<double>(text.size()) - 34;  // by the font's mean width
     svg += fmt::format(
-        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"39.5\" y2=\"39.5\" stroke=\"{}\" "
+        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"39.5\" y2=\"39.5\" class=\"curve-{}\" "
         "stroke-width=\"3\" stroke-linecap=\"round\"/>\n",
-        start, start + 24, kColors[i % kColors.size()]);
+        start, start + 24, i % kNumColors);
     right = start - 26;
   }
   return svg;
@@ -232,12 +250,12 @@ std::string curve_svg(const CurveChart& chart) {
   const Frame frame = frame_of(series);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-      "font-family=\"Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif\" font-size=\"13\" "
-      "fill=\"#6b7280\">\n<rect width=\"{0}\" height=\"{1}\" rx=\"10\" fill=\"#fbfbfd\"/>\n",
-      kWidth, kHeight);
-  svg += text_at(kLeft, 44, "font-size=\"19\" font-weight=\"600\" fill=\"#1b2130\"", chart.title);
+      "font-family=\"Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif\" font-size=\"15\">\n{2}"
+      "<rect width=\"{0}\" height=\"{1}\" rx=\"10\" class=\"curve-paper\"/>\n",
+      kWidth, kHeight, kStyle);
+  svg += text_at(kLeft, 44, "font-size=\"19\" font-weight=\"600\" class=\"curve-title\"", chart.title);
   svg += grid(frame, chart);
-  for (std::size_t i = 0; i < series.size(); ++i) svg += drawn(frame, series[i], kColors[i % kColors.size()]);
+  for (std::size_t i = 0; i < series.size(); ++i) svg += drawn(frame, series[i], i % kNumColors);
   return svg + legend(series) + "</svg>\n";
 }
 

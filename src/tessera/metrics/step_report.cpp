@@ -1,12 +1,9 @@
 #include "tessera/metrics/step_report.h"
 
-#include <fmt/format.h>
-
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
-#include "tessera/metrics/human.h"
 
 namespace tessera {
 namespace {
@@ -30,21 +27,6 @@ std::int64_t integer_at(const Json& line, const char* name) {
 
 }  // namespace
 
-std::string step_status(const StepReport& report) {
-  std::string text = fmt::format("loss {:.4f}", report.loss);
-  if (report.eval_loss) text += fmt::format("  eval {:.4f}", *report.eval_loss);
-  if (report.eval_perplexity) text += fmt::format("  perplexity {:.2f}", *report.eval_perplexity);
-  text += fmt::format("  lr {:.1e}  grad {:.2f}  {} tok/s", report.learning_rate, report.grad_norm,
-                      human_count(report.tokens_per_second));
-  if (report.peak_share > 0) text += fmt::format("  {:.0f}% peak", report.peak_share * 100);
-  return text + "  " + human_bytes(static_cast<double>(report.memory_bytes));
-}
-
-std::string step_line(const StepReport& report) {
-  return fmt::format("step {}/{}  {}  {} left", report.step, report.total_steps, step_status(report),
-                     human_duration(report.seconds_left));
-}
-
 std::string to_json_line(const StepReport& report) {
   Json line;
   line["step"] = report.step;
@@ -52,6 +34,7 @@ std::string to_json_line(const StepReport& report) {
   line["loss"] = report.loss;
   if (report.eval_loss) line["eval_loss"] = *report.eval_loss;
   if (report.eval_perplexity) line["eval_perplexity"] = *report.eval_perplexity;
+  if (report.parameter_norm) line["parameter_norm"] = *report.parameter_norm;
   line["learning_rate"] = report.learning_rate;
   line["grad_norm"] = report.grad_norm;
   line["tokens_per_second"] = report.tokens_per_second;
@@ -59,6 +42,10 @@ std::string to_json_line(const StepReport& report) {
   line["memory_bytes"] = report.memory_bytes;
   line["seconds_left"] = report.seconds_left;
   line["consumed_samples"] = report.consumed_samples;
+  line["step_seconds"] = report.step_seconds;
+  line["sequences_per_second"] = report.sequences_per_second;
+  line["peak_sequences_per_second"] = report.peak_sequences_per_second;
+  line["wall_time"] = report.wall_time;
   return line.dump();
 }
 
@@ -71,6 +58,7 @@ StepReport parse_json_line(std::string_view line) {
   report.loss = number_at(json, "loss");
   if (json.contains("eval_loss")) report.eval_loss = number_at(json, "eval_loss");
   if (json.contains("eval_perplexity")) report.eval_perplexity = number_at(json, "eval_perplexity");
+  if (json.contains("parameter_norm")) report.parameter_norm = number_at(json, "parameter_norm");
   report.learning_rate = number_at(json, "learning_rate");
   report.grad_norm = number_at(json, "grad_norm");
   report.tokens_per_second = number_at(json, "tokens_per_second");
@@ -78,6 +66,13 @@ StepReport parse_json_line(std::string_view line) {
   report.memory_bytes = integer_at(json, "memory_bytes");
   report.seconds_left = number_at(json, "seconds_left");
   report.consumed_samples = integer_at(json, "consumed_samples");
+  const auto later_field = [&](const char* name) {
+    return json.contains(name) ? number_at(json, name) : 0.0;
+  };
+  report.step_seconds = later_field("step_seconds");
+  report.sequences_per_second = later_field("sequences_per_second");
+  report.peak_sequences_per_second = later_field("peak_sequences_per_second");
+  report.wall_time = later_field("wall_time");
   return report;
 }
 

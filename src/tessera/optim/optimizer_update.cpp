@@ -21,6 +21,7 @@ class OptimizerWriter {
 
   void run() {
     clip();
+    if (options_.parameter_norm) measure_parameters();
     switch (options_.kind) {
       case OptimizerKind::adamw:
         return append_adamw();
@@ -48,6 +49,19 @@ class OptimizerWriter {
         clip_factor(graph_, "clip", sum_scalars(graph_, "squares", squares), options_.clip_norm, dtype);
     graph_.mark_output(std::string(kGradNormOutput), clip.norm);
     clip_factor_ = clip.factor;
+  }
+
+  // Every weight counts once, however it lies: as with the gradients, that is a matter of placements.
+  void measure_parameters() {
+    std::vector<ValueId> squares;
+    for (const ParameterGradient& p : parameters_) {
+      squares.push_back(sum_squares(graph_, name(p) + ".squares", p.parameter));
+    }
+    const ValueId sum = sum_scalars(graph_, "parameter_squares", squares);
+    const DType dtype = graph_.type(parameters_[0].accumulator).dtype;
+    const double no_limit = 0;
+    graph_.mark_output(std::string(kParameterNormOutput),
+                       clip_factor(graph_, "parameter_norm", sum, no_limit, dtype).norm);
   }
 
   ValueId add_state(std::string_view what, const ParameterGradient& p, DType dtype) {

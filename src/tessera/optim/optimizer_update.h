@@ -27,11 +27,13 @@ struct OptimizerOptions {
   // Of the moments and of the weights that are updated. Under bf16 parameters with fp32 state have an fp32
   // master copy, with bf16 state none.
   DType state_dtype = DType::f32;
+  bool parameter_norm = false;  // also put out the global norm of the weights
 };
 
-inline constexpr std::string_view kLearningRateInput = "learning_rate";  // scalar
-inline constexpr std::string_view kStepInput = "step";                   // i32 scalar, from 1
-inline constexpr std::string_view kGradNormOutput = "grad_norm";         // before clipping
+inline constexpr std::string_view kLearningRateInput = "learning_rate";     // scalar
+inline constexpr std::string_view kStepInput = "step";                      // i32 scalar, from 1
+inline constexpr std::string_view kGradNormOutput = "grad_norm";            // before clipping
+inline constexpr std::string_view kParameterNormOutput = "parameter_norm";  // before the update; if asked for
 
 // State inputs are named "<what>.<parameter>": moment1 and moment2, or momentum; and master.
 void append_optimizer(Graph& graph, std::span<const ParameterGradient> parameters,

@@ -1,5 +1,6 @@
 // Timelines: a timed schedule as a picture, one row per rank and time from left to right. As text for a
-// terminal or a log, and as a trace for chrome://tracing or Perfetto. Made by `tessera plan`.
+// terminal or a log, as a trace for chrome://tracing or Perfetto, and as an SVG. Made by `tessera plan` and
+// by the report of a run.
 //
 //   1f1b: 2 ranks, 2 micro-batches; makespan 9, the ranks wait 33.3 % of it
 //   F3 and B3 are forward and backward of micro-batch 3; dots are waiting; a column is 0.333
@@ -25,5 +26,8 @@ std::string timeline_text(const Schedule& schedule, const ScheduleTiming& timing
 // JSON in Chrome's trace event format: a process per rank, an event per forward and backward with its chunk,
 // micro-batch, slot and global stage. Costs are taken to be seconds.
 std::string timeline_trace(const Schedule& schedule, const ScheduleTiming& timing);
+
+// A picture for a page: blocks for forwards and backwards, gaps for waiting, time in percent of the whole.
+std::string timeline_svg(const Schedule& schedule, const ScheduleTiming& timing);
 
 }  // namespace tessera

@@ -126,6 +126,7 @@ TrainingGraphOptions training_graph_options(const RunConfig& config) {
   options.shape = {config.train.micro_batch, config.train.seq_len};
   options.dtype = weight_dtype(config.precision);
   options.optimizer = optimizer_options(config.optimizer);
+  options.optimizer.parameter_norm = config.metrics.tags == MetricTags::nemo;
   options.recompute = parse_recompute(config.recompute, "recompute");
   return options;
 }

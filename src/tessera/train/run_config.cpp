@@ -123,6 +123,7 @@ ConfigSchema run_config_schema(RunConfig& config) {
   declare_schedule(s, config.schedule);
   declare_parallel(s, config.parallel, config.pipeline);
   declare_cuda(s, config.cuda);
+  declare_metrics(s, config.metrics);
   s.choice("precision", &config.precision, "of weights and activations", {"fp32", "bf16"});
   s.choice("device", &config.device, "where the plan runs; null: nowhere, memory and costs only",
            {"cpu", "cuda", "null"});

@@ -1,7 +1,6 @@
 // RunConfig: everything a training run is asked to do, as plain data.
-//
-// Read from YAML and from key=value overrides by load_run_config, which refuses what the schema does not
-// know; used by `tessera train`, `plan`, `eval` and golden_check. The enums hold the names a user writes.
+// Read from YAML and key=value overrides by load_run_config, which refuses what the schema does not know. The
+// enums hold the names a user writes; train/ turns them into the components' own types.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +11,7 @@
 
 #include "tessera/train/cuda_keys.h"
 #include "tessera/train/data_keys.h"
+#include "tessera/train/metrics_keys.h"
 
 namespace tessera {
 
@@ -117,6 +117,7 @@ struct RunConfig {
   ParallelKeys parallel;
   PipelineKeys pipeline;
   CudaKeys cuda;
+  MetricsKeys metrics;
   PrecisionName precision = PrecisionName::fp32;
   DeviceName device = DeviceName::cpu;
   std::string recompute = "none";  // or "selective", "full", a list of op names

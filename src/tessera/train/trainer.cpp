@@ -5,17 +5,14 @@
 #include <limits>
 #include <memory>
 
-#include "tessera/base/atomic_file.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/data/prefetch_loader.h"
-#include "tessera/metrics/curve_svg.h"
-#include "tessera/metrics/human.h"
-#include "tessera/metrics/jsonl_log.h"
-#include "tessera/metrics/process_memory.h"
+#include "tessera/metrics/golden_losses.h"
 #include "tessera/optim/learning_rate.h"
 #include "tessera/train/evaluate.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/run_data.h"
+#include "tessera/train/run_reporter.h"
 #include "tessera/train/run_tokenizer.h"
 #include "tessera/train/same_samples.h"
 #include "tessera/train/training_step.h"
@@ -50,12 +47,6 @@ LearningRateSchedule schedule_of(const RunConfig& config) {
   return s;
 }
 
-std::int64_t num_parameters(std::span<const Parameter> parameters) {
-  std::int64_t count = 0;
-  for (const Parameter& p : parameters) count += p.type.shape.num_elems();
-  return count;
-}
-
 class Run {
  public:
   // `world` is null on one rank. Rank 0 speaks and writes; what it decides alone, it tells the others.
@@ -74,7 +65,7 @@ class Run {
     if (world_) world_->barrier();  // nobody writes before all have looked
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
-    say_memory();
+    callbacks_.message(memory_line(*step_, world_));
     if (data_.valid) {
       make_evaluator();
     } else if (config.train.eval_every > 0) {
@@ -85,36 +76,30 @@ class Run {
     } else {
       start_weights();
     }
-    if (speaks()) {
-      start_folder();
-      log_ = std::make_unique<JsonlLog>(metrics_path(), first_step_);
+    if (!config.metrics.golden_losses.empty()) open_golden_losses();
+    const double peak_flops = peak_of_all_ranks();
+    if (speaks() && first_step_ < config.train.steps) {
+      reporter_ = std::make_unique<RunReporter>(config, *model_, *device_, callbacks,
+                                                RunStart{data_.train->per_epoch, first_step_, peak_flops});
     }
-    flops_per_token_ = static_cast<double>(training_flops(*model_, {1, config.train.seq_len})) /
-                       static_cast<double>(config.train.seq_len);
-    peak_flops_ = device_->peak_flops();
   }
 
   TrainSummary go();
 
  private:
-  std::filesystem::path metrics_path() const {
-    return std::filesystem::path(config_.train.out) / "metrics.jsonl";
-  }
-
   bool speaks() const { return world_ == nullptr || world_->rank() == 0; }
   bool stop_requested() const;
-  void start_folder() const;
   void make_evaluator();
-  void say_memory();
+  double peak_of_all_ranks() const;
+  void open_golden_losses();
   void start_weights();
   void restore(const std::filesystem::path& folder);
-  TrainSummary summary_of_finished_run() const;
+  TrainSummary nothing_to_do() const;
   EvaluatedLoss evaluate();
   void evaluate_into(StepReport& line);
   const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
   void save_before_stopping(std::int64_t steps_done);
   void save(std::int64_t steps_done);
-  StepReport report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const;
 
   const RunConfig& config_;
   const TrainCallbacks& callbacks_;
@@ -124,12 +109,11 @@ class Run {
   RunData data_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<JsonlLog> log_;
+  std::unique_ptr<GoldenLosses> golden_;   // null: not asked for
+  std::unique_ptr<RunReporter> reporter_;  // of rank 0
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
   std::int64_t last_saved_step_ = 0;
-  double flops_per_token_ = 0;
-  double peak_flops_ = 0;
 };
 
 // All ranks stop after the same step, the one in which rank 0 was asked to.
@@ -139,33 +123,25 @@ bool Run::stop_requested() const {
   return stop != 0;
 }
 
-void Run::start_folder() const {
-  const std::filesystem::path out = config_.train.out;
-  std::error_code error;
-  std::filesystem::create_directories(out, error);
-  TS_CHECK(!error, "train.out: cannot create folder {}: {}", out.string(), error.message());
-  write_file(out / "run.yaml", to_yaml(config_));
-  write_file(out / "config.json", model_->config_json());
-}
-
 void Run::make_evaluator() {
   const BatchShape shape{config_.train.micro_batch, config_.train.seq_len};
   evaluator_ = std::make_unique<Evaluator>(*model_, shape, weight_dtype(config_.precision), *device_, *step_);
 }
 
-void Run::say_memory() {
-  const MemoryReport m = report_memory(step_->executor().graph(), step_->executor().plan());
-  const std::string where = world_ ? fmt::format(" of rank 0 of {}", world_->size()) : "";
-  callbacks_.message(fmt::format(
-      "{} parameters; planned memory{} {}: weights {}, gradients {}, optimizer {}, activations {}, "
-      "temporaries "
-      "{}, "
-      "logits {}",
-      human_count(static_cast<double>(num_parameters(step_->parameters()))), where,
-      human_bytes(static_cast<double>(m.total)), human_bytes(static_cast<double>(m.weights)),
-      human_bytes(static_cast<double>(m.gradients)), human_bytes(static_cast<double>(m.optimizer_state)),
-      human_bytes(static_cast<double>(m.activations_kept)), human_bytes(static_cast<double>(m.temporaries)),
-      human_bytes(static_cast<double>(m.logits))));
+// Every rank has a device of its own; a core that several ranks share counts for each of them.
+double Run::peak_of_all_ranks() const {
+  double peak = device_->peak_flops();
+  if (world_) world_->all_reduce(&peak, 1, DType::f64, Reduction::sum);
+  return peak;
+}
+
+// Every rank checks: they have the same losses, so all stop at the same step.
+void Run::open_golden_losses() {
+  const MetricsKeys& keys = config_.metrics;
+  golden_ = std::make_unique<GoldenLosses>(keys.golden_losses, keys.golden_tolerance);
+  callbacks_.message(
+      fmt::format("read {} golden losses from {}: those of the first steps are checked to {:g} times",
+                  golden_->size(), keys.golden_losses, keys.golden_tolerance));
 }
 
 void Run::start_weights() {
@@ -219,7 +195,7 @@ void Run::evaluate_into(StepReport& line) {
     line.eval_loss = found.loss();
     line.eval_perplexity = found.perplexity();
   } catch (const Error&) {
-    if (speaks()) log_->append(line);
+    if (reporter_) reporter_->append(line);
     save_before_stopping(line.step);
     throw;
   }
@@ -244,41 +220,16 @@ void Run::save(std::int64_t steps_done) {
           .string();
 }
 
-StepReport Run::report(std::int64_t steps_done, const StepResult& result, double rate, double seconds) const {
-  const auto tokens = static_cast<double>(config_.train.global_batch * config_.train.seq_len);
-  StepReport r;
-  r.step = steps_done;
-  r.total_steps = config_.train.steps;
-  r.loss = result.loss;
-  r.learning_rate = rate;
-  r.grad_norm = result.grad_norm;
-  r.tokens_per_second = tokens / seconds;
-  r.peak_share = peak_flops_ > 0 ? flops_per_token_ * tokens / seconds / peak_flops_ : 0;
-  r.memory_bytes = process_memory().resident_bytes;
-  r.seconds_left = seconds * static_cast<double>(config_.train.steps - steps_done);
-  r.consumed_samples = steps_done * config_.train.global_batch;
-  return r;
-}
-
-// Resumed where no step is left: the numbers are those of the log's last line.
-TrainSummary Run::summary_of_finished_run() const {
+TrainSummary Run::nothing_to_do() const {
   callbacks_.message(
       fmt::format("nothing to do: {} steps are done, train.steps is {}", first_step_, config_.train.steps));
-  TrainSummary summary;
-  summary.steps_done = first_step_;
-  summary.last_loss = summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
+  TrainSummary summary = summary_of_log(config_, first_step_);
   summary.checkpoint = last_checkpoint_;
-  const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
-  if (!reports.empty()) {
-    summary.last_loss = reports.back().loss;
-    summary.last_eval_loss = reports.back().eval_loss.value_or(summary.last_eval_loss);
-    summary.last_eval_perplexity = reports.back().eval_perplexity.value_or(0);
-  }
   return summary;
 }
 
 TrainSummary Run::go() {
-  if (first_step_ >= config_.train.steps) return summary_of_finished_run();
+  if (first_step_ >= config_.train.steps) return nothing_to_do();
   const LearningRateSchedule schedule = schedule_of(config_);
   PrefetchLoader loader(data_.train->fill, {.batch_size = config_.train.global_batch,
                                             .seq_len = config_.train.seq_len,
@@ -298,7 +249,8 @@ TrainSummary Run::go() {
         "samples {} to {}",
         step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
         batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
-    StepReport line = report(step + 1, result, rate, seconds_since(start));
+    StepReport line{.step = step + 1};
+    if (reporter_) line = reporter_->report({step + 1, result, rate, seconds_since(start)});
     summary.steps_done = step + 1;
     summary.last_loss = result.loss;
     summary.stopped_early = stop_requested();
@@ -308,19 +260,12 @@ TrainSummary Run::go() {
       summary.last_eval_loss = *line.eval_loss;
       summary.last_eval_perplexity = *line.eval_perplexity;
     }
-    if (speaks()) {
-      log_->append(line);
-      callbacks_.step(line);
-    }
+    if (reporter_) reporter_->append(line);
+    if (golden_) golden_->check(step + 1, result.loss);
     if (last || (config_.train.save_every > 0 && (step + 1) % config_.train.save_every == 0)) save(step + 1);
   }
   summary.checkpoint = last_checkpoint_;
-  if (!speaks()) return summary;
-  const std::vector<StepReport> reports = read_jsonl_log(metrics_path());
-  if (!reports.empty()) {
-    write_curve_svg(std::filesystem::path(config_.train.out) / "loss.svg",
-                    loss_chart(config_.train.out, reports));
-  }
+  if (reporter_) reporter_->finish();
   return summary;
 }
 

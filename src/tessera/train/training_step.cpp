@@ -96,7 +96,10 @@ StepResult TrainingStep::run(std::span<const BatchInput> inputs, std::int64_t st
                              OpTimes* times) {
   start_micro_batches(inputs, step, times);
   start_update(step, learning_rate, times);
-  return {finished_loss(), static_cast<double>(executor_->read_scalar(kGradNormOutput))};
+  StepResult result{finished_loss(), static_cast<double>(executor_->read_scalar(kGradNormOutput)), {}};
+  if (executor_->graph().find_output(kParameterNormOutput) != kNoValue)
+    result.parameter_norm = static_cast<double>(executor_->read_scalar(kParameterNormOutput));
+  return result;
 }
 
 StepResult TrainingStep::run(std::span<const std::int32_t> ids, std::span<const std::int32_t> targets,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace tessera {
 struct StepResult {
   double loss = 0;  // of the whole global batch, before the update
   double grad_norm = 0;
+  std::optional<double> parameter_norm;  // before the update, if the graph computes it
 };
 
 class TrainingStep {
@@ -44,6 +46,7 @@ class TrainingStep {
   double update(std::int64_t step, double learning_rate, OpTimes* times = nullptr);  // returns the norm
 
   Executor& executor() { return *executor_; }
+  const Executor& executor() const { return *executor_; }
   const WeightStore& weights() const { return *weights_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<ExpectedInput>& inputs() const { return inputs_; }  // of every batch

@@ -1,0 +1,167 @@
+#include "tessera/train/run_reporter.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/atomic_file.h"
+#include "tessera/metrics/curve_svg.h"
+#include "tessera/metrics/human.h"
+#include "tessera/metrics/process_memory.h"
+#include "tessera/metrics/results_json.h"
+#include "tessera/train/from_config.h"
+#include "tessera/train/plan_summary.h"
+#include "tessera/train/run_report.h"
+
+namespace tessera {
+namespace {
+
+RunSize size_of(const RunConfig& config, std::int64_t examples) {
+  RunSize size;
+  size.examples = examples;
+  size.batch_per_device = config.train.micro_batch;
+  size.data_parallel = config.parallel.dp;
+  size.accumulation = config.train.global_batch / (config.train.micro_batch * config.parallel.dp);
+  size.steps = config.train.steps;
+  size.seq_len = config.train.seq_len;
+  return size;
+}
+
+double highest_throughput(const std::vector<StepReport>& reports) {
+  double highest = 0;
+  for (const StepReport& report : reports) highest = std::max(highest, report.peak_sequences_per_second);
+  return highest;
+}
+
+std::string dataset_text(const DataKeys& data) {
+  if (!data.blend.empty()) return joined(data.blend, " ");
+  if (!data.texts.empty()) return joined(data.texts, " ");
+  return data.shards.empty() ? data.prefix : data.shards;
+}
+
+ResultParameters result_parameters(const RunConfig& config, const Model& model, const RunSize& size) {
+  const YAML::Node keys = YAML::Load(to_yaml(config));  // names as users write them
+  ResultParameters parameters;
+  parameters.config_json = model.config_json();
+  parameters.model = nlohmann::json::parse(parameters.config_json).value("model_type", "");
+  parameters.size = size;
+  parameters.world_size = config.parallel.tp * config.parallel.pp * config.parallel.dp;
+  parameters.seed = config.train.seed;
+  parameters.warmup_steps = config.schedule.warmup_steps;
+  parameters.optimizer = keys["optimizer"]["name"].as<std::string>();
+  parameters.data_type = keys["precision"].as<std::string>();
+  parameters.dataset = dataset_text(config.data);
+  return parameters;
+}
+
+std::int64_t num_parameters(std::span<const Parameter> parameters) {
+  std::int64_t count = 0;
+  for (const Parameter& p : parameters) count += p.type.shape.num_elems();
+  return count;
+}
+
+}  // namespace
+
+RunReporter::RunReporter(const RunConfig& config, const Model& model, const Device& device,
+                         const TrainCallbacks& callbacks, const RunStart& start)
+    : config_(config),
+      model_(model),
+      callbacks_(callbacks),
+      folder_(config.train.out),
+      size_(size_of(config, start.examples)),
+      throughput_(config.train.global_batch),
+      flops_per_token_(static_cast<double>(training_flops(model, {1, config.train.seq_len})) /
+                       static_cast<double>(config.train.seq_len)),
+      peak_flops_(start.peak_flops) {
+  start_folder(device);
+  log_ = std::make_unique<JsonlLog>(folder_ / kMetricsFile, start.first_step);
+  if (start.first_step > 0) {
+    const double peak = highest_throughput(read_jsonl_log(folder_ / kMetricsFile));
+    throughput_ = Throughput(config.train.global_batch, peak);
+  }
+  if (config.metrics.tensorboard) start_events(start.first_step);
+  callbacks_.message(start_banner(size_));
+}
+
+void RunReporter::start_folder(const Device& device) const {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  TS_CHECK(!error, "train.out: cannot create folder {}: {}", folder_.string(), error.message());
+  write_file(folder_ / kRunConfigFile, to_yaml(config_));
+  write_file(folder_ / "config.json", model_.config_json());
+  const JobPlan job = plan_job(model_, training_graph_options(config_), layout_of(config_), device);
+  write_file(folder_ / kPlanFile, to_json(summarize(job, device)));
+}
+
+void RunReporter::start_events(std::int64_t first_step) {
+  events_ = std::make_unique<EventFile>(folder_ / "tensorboard", first_step);
+  events_->append_text(wall_time_now(), first_step, "config", to_yaml(config_));
+}
+
+StepReport RunReporter::report(const StepTaken& step) {
+  throughput_.add_step(step.seconds);
+  const auto tokens_per_sequence = static_cast<double>(config_.train.seq_len);
+  StepReport r;
+  r.step = step.steps_done;
+  r.total_steps = config_.train.steps;
+  r.loss = step.result.loss;
+  r.learning_rate = step.learning_rate;
+  r.grad_norm = step.result.grad_norm;
+  r.parameter_norm = step.result.parameter_norm;
+  r.step_seconds = step.seconds;
+  r.sequences_per_second = throughput_.sequences_per_second();
+  r.peak_sequences_per_second = throughput_.peak();
+  r.tokens_per_second = r.sequences_per_second * tokens_per_sequence;
+  r.peak_share = peak_flops_ > 0 ? flops_per_token_ * r.tokens_per_second / peak_flops_ : 0;
+  r.memory_bytes = process_memory().resident_bytes;
+  r.seconds_left = throughput_.step_seconds() * static_cast<double>(config_.train.steps - step.steps_done);
+  r.consumed_samples = step.steps_done * config_.train.global_batch;
+  r.wall_time = wall_time_now();
+  return r;
+}
+
+void RunReporter::append(const StepReport& report) {
+  log_->append(report);
+  if (events_)
+    events_->append_scalars(report.wall_time, report.step, tagged_scalars(report, config_.metrics.tags));
+  callbacks_.step(report);
+}
+
+void RunReporter::finish() const {
+  const std::vector<StepReport> reports = read_jsonl_log(folder_ / kMetricsFile);
+  if (reports.empty()) return;
+  write_curve_svg(folder_ / "loss.svg", loss_chart(config_.train.out, reports));
+  write_file(folder_ / "results.json", results_json(result_parameters(config_, model_, size_), reports));
+  write_run_report(folder_, folder_ / "report.html");
+}
+
+std::string memory_line(const TrainingStep& step, const Communicator* world) {
+  const MemoryReport m = report_memory(step.executor().graph(), step.executor().plan());
+  const std::string where = world ? fmt::format(" of rank 0 of {}", world->size()) : "";
+  const auto bytes = [](std::int64_t count) { return human_bytes(static_cast<double>(count)); };
+  return fmt::format(
+      "{} parameters; planned memory{} {}: weights {}, gradients {}, optimizer {}, activations {}, "
+      "temporaries "
+      "{}, logits {}",
+      human_count(static_cast<double>(num_parameters(step.parameters()))), where, bytes(m.total),
+      bytes(m.weights), bytes(m.gradients), bytes(m.optimizer_state), bytes(m.activations_kept),
+      bytes(m.temporaries), bytes(m.logits));
+}
+
+TrainSummary summary_of_log(const RunConfig& config, std::int64_t steps_done) {
+  TrainSummary summary;
+  summary.steps_done = steps_done;
+  summary.last_loss = summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<StepReport> reports =
+      read_jsonl_log(std::filesystem::path(config.train.out) / kMetricsFile);
+  if (!reports.empty()) {
+    summary.last_loss = reports.back().loss;
+    summary.last_eval_loss = reports.back().eval_loss.value_or(summary.last_eval_loss);
+    summary.last_eval_perplexity = reports.back().eval_perplexity.value_or(0);
+  }
+  return summary;
+}
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+#include "tessera/train/plan_summary.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/train/from_config.h"
+#include "train/tiny_run.h"
+
+namespace tessera {
+namespace {
+
+TEST(PlanSummary, ReadsBackWhatTheJobIs) {
+  TinyRun run;
+  run.config.parallel.pp = run.config.parallel.tp = 2;
+  run.config.pipeline.schedule = ScheduleName::one_f_one_b;
+  const auto device = make_device(run.config);
+  const auto model = make_model(run.config, 0);
+  const JobPlan job = plan_job(*model, training_graph_options(run.config), layout_of(run.config), *device);
+  const PlanSummary plan = parse_plan_summary(to_json(summarize(job, *device)), "plan.json");
+  EXPECT_EQ(plan.num_parameters, job.num_parameters);
+  EXPECT_EQ(std::vector({plan.pp, plan.dp, plan.tp}), std::vector({2, 1, 2}));
+  EXPECT_EQ(plan.num_micro_batches, 2);
+  ASSERT_EQ(plan.stages.size(), 2u);
+  std::int64_t sum = 0;
+  for (const MemoryClass& c : memory_classes()) {
+    EXPECT_EQ(plan.stages[1].memory.*c.bytes, job.stages[1].memory.*c.bytes) << c.name;
+    sum += plan.stages[1].memory.*c.bytes;
+  }
+  EXPECT_EQ(sum, 2 * plan.stages[1].memory.total) << "the classes add up to the total, which is the last";
+  // The same costs give the same timeline.
+  const Schedule schedule = make_schedule(plan.schedule, plan.pp, plan.chunks, plan.num_micro_batches);
+  EXPECT_DOUBLE_EQ(time_schedule(schedule, plan.cost).makespan, job.timing.makespan);
+}
+
+TEST(PlanSummary, RefusesWhatIsNoPlan) {
+  expect_error([] { parse_plan_summary("{\"device\": \"cpu\"}", "x/plan.json"); },
+               {"x/plan.json", "not the plan of a run", "parameters"});
+  expect_error([] { parse_plan_summary("{", "x/plan.json"); }, {"x/plan.json", "not the plan of a run"});
+}
+
+}  // namespace
+}  // namespace tessera
