@@ -13,7 +13,6 @@
 #include "tessera/metrics/human.h"
 #include "tessera/metrics/jsonl_log.h"
 #include "tessera/metrics/process_memory.h"
-#include "tessera/optim/learning_rate.h"
 #include "tessera/train/evaluate.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/run_data.h"
@@ -27,26 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-LearningRateSchedule schedule_of(const RunConfig& config) {
-  LearningRateSchedule s;
-  s.peak = config.optimizer.lr;
-  s.floor = config.schedule.min_lr;
-  s.warmup_steps = config.schedule.warmup_steps;
-  s.decay_steps = config.schedule.decay_steps > 0 ? config.schedule.decay_steps : config.train.steps;
-  switch (config.schedule.decay) {
-    case DecayName::constant:
-      s.decay = Decay::constant;
-      break;
-    case DecayName::linear:
-      s.decay = Decay::linear;
-      break;
-    case DecayName::cosine:
-      s.decay = Decay::cosine;
-      break;
-  }
-  return s;
 }
 
 // A resumed run sees the samples that the interrupted one would have seen; these keys decide which.
@@ -312,7 +291,7 @@ TrainSummary Run::summary_of_finished_run() const {
 
 TrainSummary Run::go() {
   if (first_step_ >= config_.train.steps) return summary_of_finished_run();
-  const LearningRateSchedule schedule = schedule_of(config_);
+  const LearningRateSchedule schedule = learning_rate_schedule(config_);
   PrefetchLoader loader([&](std::int64_t first, Batch& batch) { train_batches_->fill(first, batch); },
                         {.batch_size = config_.train.global_batch,
                          .seq_len = config_.train.seq_len,
