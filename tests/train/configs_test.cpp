@@ -34,7 +34,6 @@ TEST(Configs, Llama2HasThePublishedShape) {
   const RunConfig config =
       load_run_config(std::filesystem::path(TESSERA_SOURCE_DIR) / "configs/llama2-7b.yaml", {});
   const ArchitectureKeys model = resolved_architecture(config, 0);
-  EXPECT_EQ(config.device, DeviceName::null);
   EXPECT_EQ(model.attention.head_dim, 128);
   EXPECT_EQ(model.attention.kv_heads, 32);
   // Embedding and head, four attention and three MLP matrices a layer, two norms a layer and the last one.

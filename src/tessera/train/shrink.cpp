@@ -17,6 +17,7 @@ constexpr std::int64_t kSeqLen = 64, kMicroBatch = 2, kMicroBatches = 4, kSteps 
 constexpr std::int64_t kFfnMultiple = 16;  // even a cut over many ranks leaves whole vectors
 constexpr std::int64_t kRowsPerRank = 8;   // of a padded vocabulary
 constexpr std::int64_t kLogLines = 10;
+constexpr double kMaxRate = 4e-3;
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -51,7 +52,7 @@ void shrink_layout(ParallelKeys& parallel, std::int64_t ranks) {
   if (parallel.zero1_group > 0) parallel.zero1_group = std::gcd(parallel.zero1_group, parallel.dp);
 }
 
-void shrink_model(ArchitectureKeys& model, const ParallelKeys& parallel, const DataKeys& data) {
+void shrink_model(ArchitectureKeys& model, const ParallelKeys& parallel) {
   AttentionKeys& attention = model.attention;
   const std::int64_t heads = round_up(kHeads, parallel.tp), width = heads * kHeadDim;
   if (attention.kv_heads > 0) {
@@ -63,7 +64,7 @@ void shrink_model(ArchitectureKeys& model, const ParallelKeys& parallel, const D
   model.ffn_size = round_up(model.ffn_size * width / model.hidden_size, kFfnMultiple);
   model.hidden_size = width;
   model.layers = kLayersPerStage * parallel.pp;
-  model.vocab_size = data.tokenizer.empty() ? kVocabSize : 0;
+  model.vocab_size = 0;
   if (model.vocab_multiple > 1) model.vocab_multiple = kRowsPerRank * parallel.tp;
 }
 
@@ -92,6 +93,19 @@ void shrink_batch(TrainKeys& train, std::int64_t recipe_dp, const ParallelKeys& 
   train.seq_len = std::min(train.seq_len, kSeqLen);
 }
 
+// To two digits, as people write rates.
+double rounded(double rate) {
+  return std::stod(fmt::format("{:.1e}", rate));
+}
+
+void raise_rate(RunConfig& config, std::int64_t recipe_width) {
+  const auto width = static_cast<double>(config.model.architecture.hidden_size);
+  const double lr = config.optimizer.lr;
+  const double wider = lr * static_cast<double>(recipe_width) / width;
+  config.optimizer.lr = std::max(lr, std::min(kMaxRate, rounded(wider)));
+  config.schedule.min_lr = lr > 0 ? rounded(config.schedule.min_lr * config.optimizer.lr / lr) : 0;
+}
+
 }  // namespace
 
 RunConfig shrunk(const RunConfig& recipe, std::int64_t ranks) {
@@ -106,7 +120,7 @@ RunConfig shrunk(const RunConfig& recipe, std::int64_t ranks) {
            recipe.model.config);
   RunConfig config = recipe;
   shrink_layout(config.parallel, ranks);
-  shrink_model(config.model.architecture, config.parallel, config.data);
+  shrink_model(config.model.architecture, config.parallel);
   shrink_batch(config.train, p.dp, config.parallel);
   shrink_steps(config);
   config.model.architecture.max_positions = config.train.seq_len;
@@ -115,10 +129,7 @@ RunConfig shrunk(const RunConfig& recipe, std::int64_t ranks) {
   config.data = {};
   config.device = DeviceName::cpu;
   config.train.out += "-shrunk";
-  const double narrower = static_cast<double>(recipe.model.architecture.hidden_size) /
-                          static_cast<double>(config.model.architecture.hidden_size);
-  config.optimizer.lr *= narrower;
-  config.schedule.min_lr *= narrower;
+  raise_rate(config, recipe.model.architecture.hidden_size);
   return config;
 }
 
@@ -127,10 +138,10 @@ RunConfig load_shrunk_config(const std::filesystem::path& path, std::span<const 
   if (ranks == 0) return load_run_config(path, overrides);
   RunConfig recipe;
   apply_yaml(recipe, read_file(path), path.string());
-  RunConfig config = recipe;
-  apply_overrides(config, overrides);  // whether there is a tokenizer, for one
-  config = shrunk(config, ranks);
+  RunConfig config = shrunk(recipe, ranks);
   apply_overrides(config, overrides);
+  std::int64_t& vocab_size = config.model.architecture.vocab_size;
+  if (vocab_size == 0 && config.data.tokenizer.empty()) vocab_size = kVocabSize;
   validate(config);
   say(fmt::format("shrunk to {} ranks:", config.parallel.tp * config.parallel.pp * config.parallel.dp));
   for (const std::string& line : describe_changes(recipe, config)) say("  " + line);
