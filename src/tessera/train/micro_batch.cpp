@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/models/bert.h"
 #include "tessera/nn/model_builder.h"
 #include "tessera/partition/stages.h"
 
@@ -14,6 +15,15 @@ const BatchInput* find(std::span<const BatchInput> inputs, std::string_view name
 }
 
 }  // namespace
+
+std::vector<BatchInput> batch_inputs(const Batch& batch) {
+  std::vector<BatchInput> inputs{{kIdsInput, batch.inputs}, {kTargetsInput, batch.targets}};
+  if (batch.next_sentence.empty()) return inputs;
+  inputs.push_back({kTokenTypesInput, batch.token_types});
+  inputs.push_back({kKeyCountsInput, batch.key_counts});
+  inputs.push_back({kNextSentenceInput, batch.next_sentence});
+  return inputs;
+}
 
 void write_micro_batch(Executor& executor, const MicroBatch& batch, const Instruction& instruction) {
   const Graph& graph = executor.graph();
@@ -53,8 +63,9 @@ void check_inputs(std::span<const ExpectedInput> expected, std::int64_t num_sequ
   }
 }
 
-void write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,
-                       std::span<const BatchInput> inputs) {
+std::vector<std::int64_t> write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,
+                                            std::span<const BatchInput> inputs) {
+  std::vector<std::int64_t> counts;
   for (const ExpectedInput& targets : expected) {
     if (!targets.scored) continue;
     const std::span<const std::int32_t> values = find(inputs, targets.name)->values;
@@ -63,7 +74,9 @@ void write_loss_scales(Executor& executor, std::span<const ExpectedInput> expect
     const float scale = 1.0f / static_cast<float>(scored);
     const ValueId to = executor.graph().find_input(name_for_targets(kLossScaleInput, targets.name));
     if (to != kNoValue) executor.write<float>(to, {&scale, 1});
+    counts.push_back(scored);
   }
+  return counts;
 }
 
 }  // namespace tessera

@@ -12,16 +12,6 @@ namespace {
 constexpr std::int64_t kMaxTokens = 1 << 24;  // of a sequence
 constexpr std::int64_t kMaxBatch = 1 << 24;   // sequences
 
-constexpr NumberRange kFraction{.min = 0, .max = 1, .below_max = true};
-
-void declare_data(ConfigSchema& s, DataKeys& data) {
-  s.text("data.prefix", &data.prefix, "training tokens: PREFIX.bin and PREFIX.idx");
-  s.text("data.valid_prefix", &data.valid_prefix, "validation tokens, likewise");
-  s.number("data.valid_fraction", &data.valid_fraction, "share of the tokens held out, without valid_prefix",
-           kFraction);
-  s.text("data.tokenizer", &data.tokenizer, "folder of the tokenizer");
-}
-
 void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.steps", &train.steps, "optimizer steps", {.min = 1});
   s.integer("train.seq_len", &train.seq_len, "tokens per sequence", {.min = 1, .max = kMaxTokens});
@@ -93,9 +83,7 @@ RunConfig load_run_config(const std::filesystem::path& path, std::span<const std
 
 void validate(const RunConfig& config) {
   validate_model(config.model, config.train.seq_len);
-  const DataKeys& data = config.data;
-  TS_CHECK(data.valid_prefix.empty() || data.valid_fraction == DataKeys{}.valid_fraction,
-           "data.valid_prefix and data.valid_fraction are both given: expected one of them");
+  validate_data(config.data);
   const TrainKeys& train = config.train;
   TS_CHECK(train.global_batch % (train.micro_batch * config.parallel.dp) == 0,
            "train.global_batch = {} is not a multiple of train.micro_batch = {} times parallel.dp = {}",

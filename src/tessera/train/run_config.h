@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/train/data_keys.h"
 #include "tessera/train/model_keys.h"
 #include "tessera/train/optimizer_keys.h"
 
@@ -19,14 +20,6 @@ namespace tessera {
 
 enum class DeviceName { cpu, cuda, null };
 enum class ScheduleName { gpipe, one_f_one_b, interleaved };
-
-struct DataKeys {
-  std::string prefix;            // of the .bin and .idx files
-  std::string valid_prefix;      // empty: valid_fraction of `prefix`
-  double valid_fraction = 0.01;  // the last documents of `prefix`
-  std::string tokenizer;         // folder
-  bool operator==(const DataKeys&) const = default;
-};
 
 struct TrainKeys {
   std::int64_t steps = 1000;
