@@ -28,7 +28,8 @@ Gpt2Config small_gpt2(double dropout) {
           .ffn_size = 100,
           .max_positions = 64,
           .embedding_dropout = dropout,
-          .residual_dropout = dropout};
+          .residual_dropout = dropout,
+          .attention_dropout = dropout};
 }
 
 Layout mesh(int pp, int dp, int tp) {
@@ -189,6 +190,15 @@ TEST(LayoutRounding, EveryLayoutDropsTheSameElements) {
   expect_agree(*model, rounding_layouts(), bound);
   const auto without = make_gpt2(small_gpt2(0.0));
   EXPECT_GT(difference(train_on({*model}), train_on({*without})).loss, 1e-3);
+}
+
+// Heads that share keys, on more ranks than there are keys.
+TEST(LayoutRounding, EveryLayoutDropsTheSameProbabilities) {
+  LlamaConfig config = odd_llama();
+  config.attention_dropout = 0.5;
+  const auto model = make_llama(config);
+  expect_agree(*model, rounding_layouts(), kRounding);
+  EXPECT_GT(difference(train_on({*model}), train_on({*make_llama(odd_llama())})).loss, 1e-3);
 }
 
 }  // namespace

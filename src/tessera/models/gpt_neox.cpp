@@ -8,7 +8,6 @@
 #include "tessera/models/gelu_name.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
-#include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/rope.h"
 
@@ -50,7 +49,8 @@ class GptNeox final : public Model {
     const ValueId h_btd = layer_norm_layer(builder, name + "_norm", x_btd, c_.norm_eps);
     ValueId qkv_bte = linear_layer(builder, name + ".qkv", h_btd, heads.qkv_columns(), linear);
     qkv_bte = rope(graph, name + ".rope", qkv_bte, rope_tr2, heads);
-    const ValueId out_btd = attention(graph, name, qkv_bte, {heads, scale, /*causal=*/true});
+    const ValueId out_btd =
+        attention_layer(builder, name, qkv_bte, {heads, scale, /*causal=*/true, c_.attention_dropout});
     return linear_layer(builder, name + ".out", out_btd, c_.hidden_size, linear);
   }
 
@@ -111,7 +111,7 @@ std::string GptNeox::config_json() const {
       R"({{
   "architectures": ["GPTNeoXForCausalLM"],
   "attention_bias": {},
-  "attention_dropout": 0.0,
+  "attention_dropout": {},
   "dtype": "float32",
   "hidden_act": "{}",
   "hidden_dropout": {},
@@ -131,9 +131,10 @@ std::string GptNeox::config_json() const {
   "vocab_size": {}
 }}
 )",
-      c_.attention_bias, gelu_name(c_.gelu_tanh), c_.dropout, c_.hidden_size, c_.init_std, c_.ffn_size,
-      c_.norm_eps, c_.max_positions, c_.heads, c_.layers, c_.rotary_fraction, c_.rope_theta, c_.rope_theta,
-      c_.rotary_fraction, c_.tie_embeddings, c_.parallel_residual, c_.vocab_size);
+      c_.attention_bias, c_.attention_dropout, gelu_name(c_.gelu_tanh), c_.dropout, c_.hidden_size,
+      c_.init_std, c_.ffn_size, c_.norm_eps, c_.max_positions, c_.heads, c_.layers, c_.rotary_fraction,
+      c_.rope_theta, c_.rope_theta, c_.rotary_fraction, c_.tie_embeddings, c_.parallel_residual,
+      c_.vocab_size);
 }
 
 }  // namespace
@@ -170,6 +171,7 @@ GptNeoxConfig read_gpt_neox_config(const JsonConfig& json) {
   c.tie_embeddings = json.boolean("tie_word_embeddings", false);
   c.init_std = json.number("initializer_range", 0.02);
   c.dropout = json.number("hidden_dropout", 0.0);
+  c.attention_dropout = json.number("attention_dropout", 0.0);
   TS_CHECK(c.hidden_size % c.heads == 0,
            "{}: 'hidden_size' is {}, expected a multiple of 'num_attention_heads', which is {}",
            json.source(), c.hidden_size, c.heads);
@@ -181,7 +183,6 @@ GptNeoxConfig read_gpt_neox_config(const JsonConfig& json) {
   };
   refuse(json.text("rope_parameters.rope_type", "default") == "default", "a rope_type other than 'default'");
   refuse(!json.has("rope_scaling"), "rope_scaling");
-  refuse(json.number("attention_dropout", 0.0) == 0.0, "attention_dropout other than 0");
   return c;
 }
 

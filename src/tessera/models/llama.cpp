@@ -6,7 +6,6 @@
 #include "tessera/models/decoder.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
-#include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/rope.h"
 
@@ -47,7 +46,8 @@ class Llama final : public Model {
     ValueId h_btd = rms_norm_layer(builder, name + ".attention_norm", x_btd, c_.norm_eps);
     ValueId qkv_bte = linear_layer(builder, name + ".attention.qkv", h_btd, heads.qkv_columns(), qkv);
     qkv_bte = rope(graph, name + ".attention.rope", qkv_bte, rope_tr2, heads);
-    h_btd = attention(graph, name + ".attention", qkv_bte, {heads, scale, /*causal=*/true});
+    h_btd = attention_layer(builder, name + ".attention", qkv_bte,
+                            {heads, scale, /*causal=*/true, c_.attention_dropout});
     h_btd = linear_layer(builder, name + ".attention.out", h_btd, c_.hidden_size, plain);
     x_btd = add(graph, name + ".attention.residual", h_btd, x_btd);
 
@@ -98,6 +98,7 @@ std::string Llama::config_json() const {
       R"({{
   "architectures": ["{}"],
   "attention_bias": {},
+  "attention_dropout": {},
   "dtype": "float32",
   "head_dim": {},
   "hidden_act": "silu",
@@ -116,9 +117,9 @@ std::string Llama::config_json() const {
   "vocab_size": {}
 }}
 )",
-      c_.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM", false, c_.head_dim, c_.hidden_size, c_.init_std,
-      c_.ffn_size, c_.max_positions, c_.qkv_bias ? "qwen2" : "llama", c_.heads, c_.layers, c_.kv_heads,
-      c_.norm_eps, c_.rope_theta, c_.rope_theta, c_.tie_embeddings, c_.vocab_size);
+      c_.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM", false, c_.attention_dropout, c_.head_dim,
+      c_.hidden_size, c_.init_std, c_.ffn_size, c_.max_positions, c_.qkv_bias ? "qwen2" : "llama", c_.heads,
+      c_.layers, c_.kv_heads, c_.norm_eps, c_.rope_theta, c_.rope_theta, c_.tie_embeddings, c_.vocab_size);
 }
 
 }  // namespace
@@ -149,6 +150,7 @@ LlamaConfig read_llama_config(const JsonConfig& json) {
   c.tie_embeddings = json.boolean("tie_word_embeddings", false);
   c.init_std = json.number("initializer_range", 0.02);
   c.qkv_bias = qwen2;
+  c.attention_dropout = json.number("attention_dropout", 0.0);
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };
@@ -163,7 +165,6 @@ LlamaConfig read_llama_config(const JsonConfig& json) {
   refuse(!json.boolean("use_sliding_window", false), "use_sliding_window");
   refuse(json.text("rope_parameters.rope_type", "default") == "default", "a rope_type other than 'default'");
   refuse(!json.has("rope_scaling"), "rope_scaling");
-  refuse(json.number("attention_dropout", 0.0) == 0.0, "attention_dropout other than 0");
   return c;
 }
 

@@ -16,6 +16,16 @@ ValueId linear_layer(ModelBuilder& builder, const std::string& name, ValueId x, 
   return linear(builder.graph(), name, x, weight, bias);
 }
 
+ValueId attention_layer(ModelBuilder& builder, const std::string& name, ValueId qkv, AttentionAttrs attrs,
+                        ValueId key_counts) {
+  if (!builder.drops(attrs.dropout)) {
+    attrs.dropout = 0;
+    return attention(builder.graph(), name, qkv, attrs, key_counts);
+  }
+  attrs.stream = builder.next_dropout();
+  return attention(builder.graph(), name, qkv, attrs, key_counts, builder.dropout_key());
+}
+
 ValueId rms_norm_layer(ModelBuilder& builder, const std::string& name, ValueId x, double eps) {
   const std::int64_t width = builder.graph().type(x).shape[-1];
   const ValueId weight = builder.parameter(name + ".weight", Shape{width}, constant_init(1));

@@ -16,8 +16,12 @@ struct Init {
   Kind kind = Kind::normal;
   double value = 0.02;  // the deviation, or the constant
 };
-inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
-inline Init constant_init(double value) { return {Init::Kind::constant, value}; }
+inline Init normal_init(double deviation) {
+  return {Init::Kind::normal, deviation};
+}
+inline Init constant_init(double value) {
+  return {Init::Kind::constant, value};
+}
 
 struct Parameter {
   std::string name;
@@ -39,6 +43,10 @@ class ModelBuilder {
 
   // residual + dropout(x), or their plain sum when nothing drops. residual may be kNoValue.
   ValueId add_dropped(const std::string& name, ValueId x, ValueId residual, double rate);
+  // What another dropout of the model needs; only while training and with a rate, else nothing drops.
+  bool drops(double rate) const { return training_ && rate > 0; }
+  ValueId dropout_key();
+  std::int64_t next_dropout() { return num_dropouts_++; }
 
  private:
   Graph graph_;
