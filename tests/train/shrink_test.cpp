@@ -71,14 +71,14 @@ TEST(Shrink, ScalesTheScheduleAndTheRate) {
 TEST(Shrink, ForgetsWhatALaptopDoesNotHave) {
   const RunConfig config = shrunk(recipe("bert-large-phase2"), 4);
   EXPECT_TRUE(config.model.weights.empty());
-  EXPECT_EQ(config.data, DataKeys{});
+  EXPECT_EQ(config.data, DataKeys{.kind = DataKindName::bert});
   const auto vocab_size = [](const std::vector<std::string>& overrides) {
     return load_shrunk_config(recipe_path("gpt2-xl"), overrides, 4, [](const std::string&) {})
         .model.architecture.vocab_size;
   };
-  EXPECT_EQ(vocab_size({"data.prefix=tokens"}), 512);
-  EXPECT_EQ(vocab_size({"data.prefix=tokens", "data.tokenizer=folder"}), 0);  // the tokenizer's
-  EXPECT_EQ(vocab_size({"data.prefix=tokens", "model.vocab_size=300"}), 300);
+  EXPECT_EQ(vocab_size({"data.kind=tokens", "data.prefix=tokens"}), 512);
+  EXPECT_EQ(vocab_size({"data.texts=a.txt", "data.tokenizer=folder"}), 0);  // the tokenizer's
+  EXPECT_EQ(vocab_size({"data.texts=a.txt", "data.tokenizer=folder", "model.vocab_size=300"}), 300);
 }
 
 TEST(Shrink, EveryRecipeBecomesAValidRun) {
@@ -95,11 +95,11 @@ TEST(Shrink, EveryRecipeBecomesAValidRun) {
 
 TEST(Shrink, SaysWhatItChangedAndLetsOverridesWin) {
   std::vector<std::string> said;
-  const std::vector<std::string> overrides = {"data.prefix=tokens", "train.steps=7", "data.tokenizer=folder"};
+  const std::vector<std::string> overrides = {"data.texts=a.txt", "train.steps=7", "data.tokenizer=folder"};
   const RunConfig config = load_shrunk_config(recipe_path("llama2-7b"), overrides, 8,
                                               [&](const std::string& line) { said.push_back(line); });
   EXPECT_EQ(config.train.steps, 7);
-  EXPECT_EQ(config.data.prefix, "tokens");
+  EXPECT_EQ(config.data.texts, std::vector<std::string>{"a.txt"});
   ASSERT_FALSE(said.empty());
   EXPECT_EQ(said[0], "shrunk to 8 ranks:");
   for (const char* line :

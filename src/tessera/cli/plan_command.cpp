@@ -128,7 +128,9 @@ void print_head(const JobPlan& job, const StagePlan& stage, const Device& device
 void print_plan(const PlanArguments& arguments) {
   const auto say = [](const std::string& line) { fmt::print("{}\n", line); };
   const RunConfig config = load_shrunk_config(arguments.config, arguments.overrides, arguments.shrink, say);
-  const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config.data));
+  // A tokenizer is on the machines that train; without its size a plan needs none.
+  const bool sized = config.model.architecture.vocab_size > 0;
+  const std::unique_ptr<Model> model = make_model(config, sized ? 0 : tokenizer_vocab_size(config.data));
   const std::unique_ptr<Device> device = make_planning_device(config);
   const JobPlan job = plan_job(*model, training_graph_options(config), layout_of(config), *device);
   const auto num_stages = static_cast<std::int64_t>(job.stages.size());

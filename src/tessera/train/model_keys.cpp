@@ -52,6 +52,8 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
   s.number("model.dropout", &model.dropout,
            "not llama: share of the embedding and of each block's halves that drops",
            {.min = 0, .max = 1, .below_max = true});
+  s.number("model.attention_dropout", &attention.dropout, "share of attention's probabilities that drops",
+           {.min = 0, .max = 1, .below_max = true});
   s.boolean("model.qkv_bias", &attention.qkv_bias, "biases on the query, key and value projections");
 }
 

@@ -22,6 +22,7 @@ struct AttentionKeys {
   double rope_theta = 10000.0;
   double rotary_fraction = 1.0;  // of gpt_neox: of each head
   bool qkv_bias = false;
+  double dropout = 0.0;  // of probabilities
   bool operator==(const AttentionKeys&) const = default;
 };
 
