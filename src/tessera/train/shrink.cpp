@@ -13,7 +13,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kHeads = 8, kHeadDim = 16, kLayersPerStage = 2, kVocabSize = 512;
-constexpr std::int64_t kSeqLen = 64, kMicroBatch = 2, kMicroBatches = 4, kSteps = 60;
+constexpr std::int64_t kSeqLen = 64, kMicroBatch = 2, kSequences = 8, kSteps = 60;
 constexpr std::int64_t kFfnMultiple = 16;  // even a cut over many ranks leaves whole vectors
 constexpr std::int64_t kRowsPerRank = 8;   // of a padded vocabulary
 constexpr std::int64_t kLogLines = 10;
@@ -88,8 +88,8 @@ void shrink_steps(RunConfig& config) {
 void shrink_batch(TrainKeys& train, std::int64_t recipe_dp, const ParallelKeys& parallel) {
   const std::int64_t micro_batches = train.global_batch / (train.micro_batch * recipe_dp);
   train.micro_batch = std::min(train.micro_batch, kMicroBatch);
-  train.global_batch =
-      train.micro_batch * parallel.dp * std::min(micro_batches, std::max(kMicroBatches, 2 * parallel.pp));
+  const std::int64_t together = train.micro_batch * parallel.dp;
+  train.global_batch = together * std::min(micro_batches, std::max(2 * parallel.pp, kSequences / together));
   train.seq_len = std::min(train.seq_len, kSeqLen);
 }
 

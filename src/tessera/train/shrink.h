@@ -10,7 +10,8 @@
 //           logarithms. sequence and zero1 stay.
 //   model   8 heads, or the next multiple of tp, of 16 elements each; key-value heads and ffn_size in the
 //           recipe's proportion; 2 layers per stage; the tokenizer's vocabulary or, without one, 512 tokens.
-//   batch   sequences of at most 64 tokens, at most 2 in a micro-batch, 4 or 2 pp micro-batches per rank.
+//   batch   sequences of at most 64 tokens, at most 2 in a micro-batch; 8 per step, or as many as give each
+//           rank 2 pp micro-batches; no more micro-batches than the recipe has.
 //   steps   60; warm-up, constant phase and end of decay in proportion.
 //   rate    lr times the recipe's width over the small one, for Adam's steps suit a width's inverse, but at
 //           most 0.004; min_lr in proportion.
