@@ -1,6 +1,7 @@
 // The kinds of data a run may have: one opener each, in a file of its own, called by open_run_data.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 
 #include "tessera/train/run_data.h"
@@ -17,6 +18,7 @@ struct DataRequest {
     if (options.world == nullptr || options.world->rank() == 0) make();
     if (options.world) options.world->barrier();
   }
+  void make_cache_folder(const std::filesystem::path& folder) const;
 };
 
 RunData open_token_data(const DataRequest& request);     // tokens of a .bin/.idx pair, shuffled

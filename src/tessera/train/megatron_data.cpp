@@ -39,6 +39,10 @@ WeightedPrefixes blend_of(const std::vector<std::string>& items) {
   }
   TS_CHECK(sum > 0, "data.blend: found weights that add up to 0 for {}, expected a sum above 0",
            joined(blend.prefixes, ", "));
+  for (std::size_t i = 0; i < blend.weights.size(); ++i) {
+    TS_CHECK(blend.weights[i] > 0, "data.blend: the weight of {} is 0, expected more: leave the corpus out",
+             blend.prefixes[i]);
+  }
   return blend;
 }
 
@@ -70,7 +74,7 @@ class PartOfCorpus {
     const std::filesystem::path folder = request_.config.data.cache;
     const GptIndexFiles files = gpt_index_files(folder, prefix_, part_, index_);
     request_.make_once([&] {
-      if (!folder.empty()) std::filesystem::create_directories(folder);
+      if (!folder.empty()) request_.make_cache_folder(folder);
       const auto start = std::chrono::steady_clock::now();
       const bool made = ensure_gpt_index(*corpus_, index_, files);
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -13,6 +13,11 @@ namespace {
 
 using Blocks = std::shared_ptr<const IndexedDataset>;
 
+std::filesystem::path cache_folder(const DataKeys& keys, const std::vector<std::string>& texts) {
+  return keys.cache.empty() ? std::filesystem::path(texts[0]).parent_path() / "tessera_blocks"
+                            : std::filesystem::path(keys.cache);
+}
+
 TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
                          const std::vector<std::string>& texts) {
   const DataKeys& keys = request.config.data;
@@ -23,18 +28,19 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
   options.vocab_size = tokenizer.vocab_size();
   options.tokenizer = file_stamp(keys.tokenizer);
   const std::vector<std::filesystem::path> files(texts.begin(), texts.end());
-  const std::filesystem::path folder =
-      keys.cache.empty() ? files[0].parent_path() / "tessera_blocks" : std::filesystem::path(keys.cache);
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   const std::int64_t threads = request.config.threads;
   ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
-  return ensure_text_blocks(pool, files, folder, options, encoders_of(tokenizer));
+  return ensure_text_blocks(pool, files, cache_folder(keys, texts), options, encoders_of(tokenizer));
 }
 
 // Rank 0 makes the blocks; the others find them made.
 Blocks open_blocks(const DataRequest& request, const Tokenizer& tokenizer,
                    const std::vector<std::string>& texts) {
-  request.make_once([&] { request.options.message(blocks_of(request, tokenizer, texts).message); });
+  request.make_once([&] {
+    request.make_cache_folder(cache_folder(request.config.data, texts));
+    request.options.message(blocks_of(request, tokenizer, texts).message);
+  });
   return std::make_shared<const IndexedDataset>(blocks_of(request, tokenizer, texts).prefix);
 }
 

@@ -54,7 +54,11 @@ class Run {
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_memory();
-    if (data_.valid) make_evaluator();
+    if (data_.valid) {
+      make_evaluator();
+    } else if (config.train.eval_every > 0) {
+      callbacks_.message("nothing is held out: no validation");
+    }
     if (newest) {
       restore(*newest);
     } else {
