@@ -8,10 +8,12 @@
 
 #include "tessera/backend/cpu/cpu_device.h"
 #include "tessera/models/bert.h"
+#include "tessera/models/gpt_neox.h"
 #include "tessera/ops/activation.h"
 #include "tessera/ops/embedding.h"
 #include "tessera/runtime/make_executor.h"
 #include "tessera/train/saved_model.h"
+#include "tessera/train/weights.h"
 
 namespace tessera {
 namespace {
@@ -111,11 +113,41 @@ TEST_P(GenerateTest, TheSeedDecides) {
   const auto text = [&](std::uint64_t seed) {
     std::vector<std::int32_t> ids = some_ids(3);
     const SamplingOptions options{.temperature = 1, .top_k = 0, .top_p = 0.95, .seed = seed};
-    generator(20).extend(ids, 15, options, [](std::int32_t) { return true; });
+    generator(16).extend(ids, 13, options, [](std::int32_t) { return true; });
     return ids;
   };
   EXPECT_EQ(text(7), text(7));
   EXPECT_NE(text(7), text(8));
+}
+
+// Several blocks of a prompt, the last one padded beyond the end of the caches.
+TEST(GenerateLong, PromptsAreReadInBlocks) {
+  const auto device = make_cpu_device(2);
+  const auto model = make_gpt_neox({.vocab_size = 97,
+                                    .hidden_size = 48,
+                                    .layers = 2,
+                                    .heads = 4,
+                                    .ffn_size = 64,
+                                    .max_positions = 190,
+                                    .rotary_fraction = 0.5});
+  BuiltGraph built = build_logits_graph(*model, {1, 190}, DType::f32);
+  const auto whole = make_executor(*device, std::move(built.graph));
+  initialize_weights(WeightStore(*whole), built.parameters, 5);
+  std::vector<std::int32_t> ids;
+  for (std::int32_t i = 0; i < 190; ++i) ids.push_back((i * i + 3 * i) % 97);
+  whole->write<std::int32_t>(kIdsInput, ids);
+  whole->run(Phase::forward);
+  const std::span<const float> logits = whole->output(kLogitsOutput).as<float>();
+  Generator generator(*model, DType::f32, *device, *whole, 190);
+  for (const std::size_t count : {70, 64, 65, 66, 130, 129, 190, 1, 189}) {
+    ids[0] = 0;
+    const std::span<const float> found = generator.next_logits(std::span(ids).first(count));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      ASSERT_NEAR(found[i], logits[(count - 1) * 97 + i], 2e-6) << "behind " << count << " tokens";
+    }
+    ids[0] = 1;  // another text, so that the next one is read from its beginning
+    generator.next_logits(std::span(ids).first(3));
+  }
 }
 
 TEST(GenerateRefusals, ModelsThatCannotContinueTexts) {
