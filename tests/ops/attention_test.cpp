@@ -128,6 +128,7 @@ OpFamily attention_family() {
   const AttentionAttrs attrs{{2, 1, 4}, 1.0, true};
   const AttentionAttrs drops{.heads = {2, 1, 4}, .dropout = 0.1};
   const ValueType qkv = f64({2, 5, 16}), out = f64({2, 5, 8}), lse = f64({2, 2, 5});
+  const ValueType keys = f64({2, 1, 4, 64}), values = f64({2, 1, 64, 4});
   family.refused = {
       {Op::attention, attrs, {f64({2, 5, 12})}, {"[2,5,12]", "[B, T, 16]"}},
       {Op::attention, attrs, {f64({5, 16})}, {"[5,16]", "[B, T, 16]"}},
@@ -150,6 +151,20 @@ OpFamily attention_family() {
       {Op::attention_grad, attrs, {out, f64({2, 5, 12}), out, lse}, {"[2,5,12]", "[B, T, 16]"}},
       {Op::attention_grad, attrs, {out, qkv, f32({2, 5, 8}), lse}, {"f32[2,5,8]", "f64[2,5,8]"}},
       {Op::attention_grad, attrs, {out, qkv, out, f64({2, 5, 2})}, {"f64[2,5,2]", "f64[2,2,5]"}},
+      {Op::cached_attention, attrs, {f64({2, 5, 12}), keys, values, i32({1})}, {"[2,5,12]", "[B, T, 16]"}},
+      {Op::cached_attention,
+       attrs,
+       {qkv, f64({2, 1, 4, 63}), values, i32({1})},
+       {"[2,1,4,63]", "multiple of 64"}},
+      {Op::cached_attention,
+       attrs,
+       {qkv, keys, f64({2, 1, 4, 64}), i32({1})},
+       {"f64[2,1,4,64]", "f64[2,1,64,4]"}},
+      {Op::cached_attention, attrs, {qkv, keys, values, i32({2})}, {"[2]", "[1]"}},
+      {Op::cached_attention,
+       AttentionAttrs{{2, 1, 4}, 1.0, false},
+       {qkv, keys, values, i32({1})},
+       {"causal"}},
   };
   return family;
 }

@@ -41,6 +41,7 @@ enum class Role : std::uint8_t {
   parameter,        // a weight
   gradient,         // a parameter's accumulator; micro-batches add to it, the update reads and clears it
   optimizer_state,  // moments, master weights
+  cache,            // keys and values of the tokens so far: generation
 };
 std::string_view role_name(Role role);
 

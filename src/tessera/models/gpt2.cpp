@@ -27,7 +27,7 @@ class Gpt2 final : public Model {
     parts.embedded = [&](ValueId x_btd) {
       const ValueId positions_pd = builder.parameter(
           "positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
-      x_btd = add_positions(builder.graph(), "positions", x_btd, positions_pd);
+      x_btd = add_positions(builder.graph(), "positions", x_btd, positions_pd, builder.first_position());
       return builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.embedding_dropout);
     };
     parts.block = [&](const std::string& name, ValueId x_btd) { return block(builder, name, x_btd); };

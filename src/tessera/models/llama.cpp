@@ -1,4 +1,5 @@
-// Shapes: b batch, t sequence, d hidden size, e qkv columns, f feed-forward size, v vocabulary.
+// Shapes: b batch, t sequence, d hidden size, e qkv columns, f feed-forward size, v vocabulary, p positions,
+// r half of the rotary dim.
 #include "tessera/models/llama.h"
 
 #include <cmath>
@@ -21,12 +22,12 @@ class Llama final : public Model {
 
   std::vector<Prediction> build(ModelBuilder& builder, ValueId ids_bt) const override {
     const DecoderFrame frame{c_.vocab_size, c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
-    const std::int64_t seq_len = builder.graph().type(ids_bt).shape[1];
-    const ValueId rope_tr2 =
-        rope_table(builder.graph(), "rope_table", {seq_len, c_.head_dim, c_.rope_theta, builder.dtype()});
+    const std::int64_t positions = builder.num_positions(builder.graph().type(ids_bt).shape[1]);
+    const ValueId rope_pr2 =
+        rope_table(builder.graph(), "rope_table", {positions, c_.head_dim, c_.rope_theta, builder.dtype()});
     DecoderParts parts;
     parts.block = [&](const std::string& name, ValueId x_btd) {
-      return block(builder, name, x_btd, rope_tr2);
+      return block(builder, name, x_btd, rope_pr2);
     };
     parts.last_norm = [&](ValueId x_btd) { return rms_norm_layer(builder, "norm", x_btd, c_.norm_eps); };
     return build_decoder(builder, frame, parts, ids_bt);
@@ -36,7 +37,7 @@ class Llama final : public Model {
   std::string config_json() const override;
 
  private:
-  ValueId block(ModelBuilder& builder, const std::string& name, ValueId x_btd, ValueId rope_tr2) const {
+  ValueId block(ModelBuilder& builder, const std::string& name, ValueId x_btd, ValueId rope_pr2) const {
     Graph& graph = builder.graph();
     const HeadLayout heads{c_.heads, c_.kv_heads, c_.head_dim};
     const LinearOptions plain{.bias = false, .init_std = c_.init_std};
@@ -45,7 +46,7 @@ class Llama final : public Model {
 
     ValueId h_btd = rms_norm_layer(builder, name + ".attention_norm", x_btd, c_.norm_eps);
     ValueId qkv_bte = linear_layer(builder, name + ".attention.qkv", h_btd, heads.qkv_columns(), qkv);
-    qkv_bte = rope(graph, name + ".attention.rope", qkv_bte, rope_tr2, heads);
+    qkv_bte = rope(graph, name + ".attention.rope", qkv_bte, rope_pr2, heads, builder.first_position());
     h_btd = attention_layer(builder, name + ".attention", qkv_bte,
                             {heads, scale, /*causal=*/true, c_.attention_dropout});
     h_btd = linear_layer(builder, name + ".attention.out", h_btd, c_.hidden_size, plain);

@@ -20,6 +20,14 @@ ValueId ModelBuilder::add_dropped(const std::string& name, ValueId x, ValueId re
   return residual == kNoValue ? x : add(graph_, name, x, residual);
 }
 
+ValueId ModelBuilder::first_position() {
+  if (has_caches() && first_position_ == kNoValue) {
+    first_position_ =
+        graph_.add_input(std::string(kFirstPositionInput), {DType::i32, Shape{1}}, Role::scalar);
+  }
+  return first_position_;
+}
+
 ValueId ModelBuilder::dropout_key() {
   if (dropout_key_ == kNoValue) {
     dropout_key_ = graph_.add_input(std::string(kDropoutKeyInput), kDropoutKeyType, Role::batch);
