@@ -55,7 +55,7 @@ void Evaluator::expect(std::vector<ExpectedInput> inputs) {
 void Evaluator::add(std::span<const BatchInput> inputs, EvaluatedLoss& to) {
   const int dp = ranks_ ? ranks_->mesh().dp : 1;
   check_inputs(inputs_, shape_.batch * dp, inputs);
-  const std::vector<std::int64_t> scored = write_loss_scales(*executor_, inputs_, inputs);
+  write_loss_scales(*executor_, inputs_, inputs);
   const MicroBatch batch{inputs, shape_.batch, dp, ranks_ ? ranks_->at().dp : 0};
   std::vector<double> means(targets_.size(), 0.0);
   runner_->run_forward(
@@ -69,8 +69,9 @@ void Evaluator::add(std::span<const BatchInput> inputs, EvaluatedLoss& to) {
   for (std::size_t p = 0; p < means.size(); ++p) {
     PredictionLoss& prediction = to.predictions[p];
     prediction.targets = targets_[p];
-    prediction.sum += sum_of_losses(means[p], ranks_) * static_cast<double>(scored[p]);
-    prediction.scored += scored[p];
+    const std::int64_t scored = count_scored(inputs, targets_[p]);
+    prediction.sum += sum_of_losses(means[p], ranks_) * static_cast<double>(scored);
+    prediction.scored += scored;
   }
 }
 

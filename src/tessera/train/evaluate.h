@@ -53,7 +53,7 @@ class Evaluator {
 
   BatchShape shape_;
   std::vector<ExpectedInput> inputs_;
-  std::vector<std::string> targets_;  // of the predictions, as in inputs_
+  std::vector<std::string> targets_;  // of the predictions
   const RankGroups* ranks_ = nullptr;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StageRunner> runner_;

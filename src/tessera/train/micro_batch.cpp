@@ -63,20 +63,20 @@ void check_inputs(std::span<const ExpectedInput> expected, std::int64_t num_sequ
   }
 }
 
-std::vector<std::int64_t> write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,
-                                            std::span<const BatchInput> inputs) {
-  std::vector<std::int64_t> counts;
+std::int64_t count_scored(std::span<const BatchInput> inputs, std::string_view targets) {
+  return std::ranges::count_if(find(inputs, targets)->values, [](std::int32_t t) { return t >= 0; });
+}
+
+void write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,
+                       std::span<const BatchInput> inputs) {
   for (const ExpectedInput& targets : expected) {
     if (!targets.scored) continue;
-    const std::span<const std::int32_t> values = find(inputs, targets.name)->values;
-    const auto scored = std::ranges::count_if(values, [](std::int32_t t) { return t >= 0; });
+    const std::int64_t scored = count_scored(inputs, targets.name);
     TS_CHECK(scored > 0, "the batch has no scored token: all of '{}' are negative", targets.name);
     const float scale = 1.0f / static_cast<float>(scored);
     const ValueId to = executor.graph().find_input(name_for_targets(kLossScaleInput, targets.name));
     if (to != kNoValue) executor.write<float>(to, {&scale, 1});
-    counts.push_back(scored);
   }
-  return counts;
 }
 
 }  // namespace tessera

@@ -48,9 +48,11 @@ std::vector<ExpectedInput> expected_inputs(const BuiltGraph& built);
 // Names what a batch lacks.
 void check_inputs(std::span<const ExpectedInput> expected, std::int64_t num_sequences,
                   std::span<const BatchInput> inputs);
+// How many targets of a prediction are scored: those that are not negative.
+std::int64_t count_scored(std::span<const BatchInput> inputs, std::string_view targets);
 // Of every prediction one over the number of its scored targets in the global batch. Refuses a batch that
-// scores none. Returns those numbers, in the order of the predictions.
-std::vector<std::int64_t> write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,
-                                            std::span<const BatchInput> inputs);
+// scores none.
+void write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,
+                       std::span<const BatchInput> inputs);
 
 }  // namespace tessera
