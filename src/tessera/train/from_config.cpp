@@ -42,7 +42,7 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.tie_embeddings = keys.tie_embeddings;
   c.init_std = init_std;
-  c.embedding_dropout = c.residual_dropout = keys.dropout;
+  c.embedding_dropout = c.residual_dropout = c.attention_dropout = keys.dropout;
   c.padded_vocab_size =
       (keys.vocab_size + keys.vocab_multiple - 1) / keys.vocab_multiple * keys.vocab_multiple;
   return c;
