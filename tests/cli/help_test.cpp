@@ -23,7 +23,8 @@ TEST_F(HelpTest, EveryCommandNamesItsOptions) {
       {{"data", "build"}, {"--out", "--tokenizer", "--documents", "--key", "--threads", "FILE"}},
       {{"data", "tokenize"}, {"--tokenizer", "--in", "--out"}},
       {{"eval"}, {"MODEL", "--data", "--seq-len", "--batch", "--batches", "key=value"}},
-      {{"generate"}, {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--tokenizer"}},
+      {{"generate"},
+       {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--tokenizer"}},
       {{"convert"}, {"FROM", "TO", "--to"}},
       {{"selftest"}, {"--device", "--seed", "--op", "--small", "--quiet"}},
   };

@@ -29,7 +29,6 @@ LlamaConfig llama_config(const ArchitectureKeys& keys, double init_std) {
   c.tie_embeddings = keys.tie_embeddings;
   c.qkv_bias = keys.attention.qkv_bias || keys.type == ModelTypeName::qwen2;
   c.init_std = init_std;
-  c.attention_dropout = keys.attention.dropout;
   return c;
 }
 
@@ -45,8 +44,7 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.tie_embeddings = keys.tie_embeddings;
   c.init_std = init_std;
-  c.attention_dropout = keys.attention.dropout;
-  c.embedding_dropout = c.residual_dropout = keys.dropout;
+  c.embedding_dropout = c.residual_dropout = c.attention_dropout = keys.dropout;
   c.padded_vocab_size =
       (keys.vocab_size + keys.vocab_multiple - 1) / keys.vocab_multiple * keys.vocab_multiple;
   return c;
@@ -67,8 +65,7 @@ GptNeoxConfig gpt_neox_config(const ArchitectureKeys& keys, double init_std) {
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.tie_embeddings = keys.tie_embeddings;
   c.init_std = init_std;
-  c.attention_dropout = keys.attention.dropout;
-  c.dropout = keys.dropout;
+  c.dropout = c.attention_dropout = keys.dropout;
   return c;
 }
 
@@ -84,8 +81,7 @@ BertConfig bert_config(const ArchitectureKeys& keys, double init_std) {
   c.norm_eps = keys.norm_eps;
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.init_std = init_std;
-  c.attention_dropout = keys.attention.dropout;
-  c.dropout = keys.dropout;
+  c.dropout = c.attention_dropout = keys.dropout;
   return c;
 }
 

@@ -50,9 +50,7 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
   s.choice("model.activation", &model.activation, "nonlinearity of the MLP",
            {"silu", "gelu_tanh", "gelu_erf"});
   s.number("model.dropout", &model.dropout,
-           "not llama: share of the embedding and of each block's halves that drops",
-           {.min = 0, .max = 1, .below_max = true});
-  s.number("model.attention_dropout", &attention.dropout, "share of attention's probabilities that drops",
+           "not llama: share of the embedding, of each block's halves and of attention that drops",
            {.min = 0, .max = 1, .below_max = true});
   s.boolean("model.qkv_bias", &attention.qkv_bias, "biases on the query, key and value projections");
 }

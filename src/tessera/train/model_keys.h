@@ -22,7 +22,6 @@ struct AttentionKeys {
   double rope_theta = 10000.0;
   double rotary_fraction = 1.0;  // of gpt_neox: of each head
   bool qkv_bias = false;
-  double dropout = 0.0;  // of probabilities
   bool operator==(const AttentionKeys&) const = default;
 };
 
@@ -38,7 +37,7 @@ struct ArchitectureKeys {
   bool tie_embeddings = false;
   bool parallel_residual = true;  // of gpt_neox
   ActivationName activation = ActivationName::silu;
-  double dropout = 0.0;  // not of llama: of the embedding and of both halves of a block
+  double dropout = 0.0;  // not of llama: of the embedding, both halves of a block, attention
   AttentionKeys attention;
   bool operator==(const ArchitectureKeys&) const = default;
 };

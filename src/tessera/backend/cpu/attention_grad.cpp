@@ -197,16 +197,7 @@ struct Backward {
     product.operands.a = dout, product.operands.b = s.values_panels + at * head_dim;
     product.operands.c = s.dscores;
     multiply_block<RowsOfA::strided>(product);  // dP
-    for (std::int64_t r = 0; r < num_queries; ++r) {
-      const std::int64_t visible = on_diagonal ? std::min(r + q0 - k0 + 1, num_keys) : num_keys;
-      T *const probs = s.probs + r * kKeyBlock, *const dscores = s.dscores + r * kKeyBlock;
-      if (shape.dropout.drops()) {
-        const KeepBits row = keep_bits(shape, queries.sequence, queries.head, q0 + r);
-        differentiate_dropped_row(probs, dscores, visible, s.lse[q0 + r], s.delta[q0 + r], row, k0);
-      } else {
-        differentiate_row(probs, dscores, visible, s.lse[q0 + r], s.delta[q0 + r]);
-      }
-    }
+    differentiate_rows(queries, block, num_queries, on_diagonal, s);
 
     product.rows = round_up(num_keys, kRowMultiple), product.columns = padded, product.b_in_panels = false;
     product.part = part(CausalPart::k_from_row);
@@ -238,6 +229,22 @@ struct Backward {
                         .addend = dq_block,
                         .ld_addend = padded};
     multiply_block<RowsOfA::strided>(product);  // dQ += dS K
+  }
+
+  // Of the rows of a block of scores and of dP.
+  void differentiate_rows(const QueryBlock& queries, const KeyBlock& keys, std::int64_t num_queries,
+                          bool on_diagonal, const Scratch<T>& s) const {
+    for (std::int64_t r = 0; r < num_queries; ++r) {
+      const std::int64_t q = queries.first + r;
+      const std::int64_t visible = on_diagonal ? std::min(q - keys.first + 1, keys.count) : keys.count;
+      T *const probs = s.probs + r * kKeyBlock, *const dscores = s.dscores + r * kKeyBlock;
+      if (shape.dropout.drops()) {
+        const KeepBits row = keep_bits(shape, queries.sequence, queries.head, q);
+        differentiate_dropped_row(probs, dscores, visible, s.lse[q], s.delta[q], row, keys.first);
+      } else {
+        differentiate_row(probs, dscores, visible, s.lse[q], s.delta[q]);
+      }
+    }
   }
 
   // Scores to probabilities, and dP to dS; both zero where the query sees no key.
