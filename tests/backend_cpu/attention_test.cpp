@@ -20,6 +20,23 @@ std::size_t index(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
+// What the probability of (sequence, head, query, key) is multiplied by: the counters of attention_dropout.h,
+// one element at a time.
+double naive_factor(const AttentionShape& s, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) {
+  if (s.dropout.threshold == 0) return 1;
+  const auto low = [](std::int32_t x) { return std::uint64_t{static_cast<std::uint32_t>(x)}; };
+  const std::uint64_t seed = low(s.dropout_key[0]) + (low(s.dropout_key[1]) << 32),
+                      step = low(s.dropout_key[2]);
+  const std::int64_t sequence = s.dropout.first_sequence + s.dropout_key[3] + b,
+                     head = s.dropout.first_head + h;
+  const std::int64_t row = (sequence * s.dropout.all_heads + head) * s.seq + q;
+  const std::int64_t block = row * ((s.seq + 7) / 8) + k / 8;
+  const PhiloxBlock numbers =
+      philox(seed, (s.dropout.stream << 48) + static_cast<std::uint64_t>(block), step);
+  const std::uint32_t bits = numbers[index(k % 8 / 2)] >> (k % 2 * 16) & 0xffff;
+  return bits >= s.dropout.threshold ? 65536.0 / (65536.0 - s.dropout.threshold) : 0;
+}
+
 // One query's probabilities over all keys, zero where masked; returns the log-sum-exp.
 double naive_row(const AttentionShape& s, const Doubles& qkv, std::int64_t b, std::int64_t h, std::int64_t q,
                  Doubles& probs) {
@@ -50,7 +67,7 @@ Naive naive_attention(const AttentionShape& s, const Doubles& qkv, const Doubles
   result.out.assign(index(s.batch * s.seq * s.out_width()), 0);
   result.lse.assign(index(s.batch * s.num_heads * s.seq), 0);
   result.dqkv.assign(qkv.size(), 0);
-  Doubles probs(index(s.seq)), dprobs(index(s.seq));
+  Doubles probs(index(s.seq)), dprobs(index(s.seq)), factors(index(s.seq));
   for (std::int64_t b = 0; b < s.batch; ++b) {
     for (std::int64_t h = 0; h < s.num_heads; ++h) {
       const std::int64_t key_at = b * s.seq * w + (s.num_heads + h / group) * d;
@@ -59,8 +76,10 @@ Naive naive_attention(const AttentionShape& s, const Doubles& qkv, const Doubles
         result.lse[index((b * s.num_heads + h) * s.seq + q)] = naive_row(s, qkv, b, h, q, probs);
         const std::int64_t out_at = (b * s.seq + q) * s.out_width() + h * d;
         for (std::int64_t k = 0; k < s.seq; ++k) {
+          factors[index(k)] = naive_factor(s, b, h, q, k);
           for (std::int64_t i = 0; i < d; ++i) {
-            result.out[index(out_at + i)] += probs[index(k)] * qkv[index(value_at + k * w + i)];
+            result.out[index(out_at + i)] +=
+                factors[index(k)] * probs[index(k)] * qkv[index(value_at + k * w + i)];
           }
         }
         if (dout.empty()) continue;
@@ -70,6 +89,7 @@ Naive naive_attention(const AttentionShape& s, const Doubles& qkv, const Doubles
           for (std::int64_t i = 0; i < d; ++i) {
             dprobs[index(k)] += dout[index(out_at + i)] * qkv[index(value_at + k * w + i)];
           }
+          dprobs[index(k)] *= factors[index(k)];
           delta += probs[index(k)] * dprobs[index(k)];
         }
         const std::int64_t query_at = (b * s.seq + q) * w + h * d;
@@ -78,7 +98,8 @@ Naive naive_attention(const AttentionShape& s, const Doubles& qkv, const Doubles
           for (std::int64_t i = 0; i < d; ++i) {
             result.dqkv[index(query_at + i)] += dscore * qkv[index(key_at + k * w + i)];
             result.dqkv[index(key_at + k * w + i)] += dscore * qkv[index(query_at + i)];
-            result.dqkv[index(value_at + k * w + i)] += probs[index(k)] * dout[index(out_at + i)];
+            result.dqkv[index(value_at + k * w + i)] +=
+                factors[index(k)] * probs[index(k)] * dout[index(out_at + i)];
           }
         }
       }
@@ -205,6 +226,36 @@ TEST(Attention, PaddedKeysAreNotSeen) {
   check_padding<Bf16>(0x1p-7);
 }
 
+// Seed, step and the first sequence; a shape's dropout as of the second of three ranks that share the heads.
+constexpr std::int32_t kDropoutKey[4] = {-5, 77, 1234, 100'000};
+AttentionShape dropped(AttentionShape s, double rate) {
+  AttentionAttrs attrs{.heads = {s.num_heads, s.num_kv_heads, s.head_dim}, .dropout = rate, .stream = 9};
+  attrs.head_range = {true, Axis::tp, 3 * s.num_heads, 3};
+  s.dropout = attention_dropout(attrs, s.num_heads, 2);
+  s.dropout_key = kDropoutKey;
+  return s;
+}
+
+template <class S>
+void check_dropout(double bound) {
+  const std::vector<std::int32_t> counts = {1, 97, 130};
+  for (const bool causal : {true, false}) {
+    for (const double rate : {0.1, 0.6}) {
+      check<S>(dropped(shape(2, 7, 4, 2, 4, causal), rate), bound);
+      check<S>(dropped(shape(1, 129, 6, 2, 16, causal), rate), bound);
+      check<S>(dropped(shape(1, 317, 2, 1, 64, causal), rate), bound);
+      AttentionShape padded = dropped(shape(3, 131, 2, 1, 20, causal), rate);
+      padded.key_counts = counts;
+      check<S>(padded, bound);
+    }
+  }
+}
+TEST(Attention, DroppedProbabilitiesAreThoseOfTheCounters) {
+  check_dropout<float>(1e-6);
+  check_dropout<double>(1e-14);
+  check_dropout<Bf16>(0x1p-7);
+}
+
 TEST(Attention, NaiveGradientMatchesFiniteDifferences) {
   const AttentionShape s = shape(1, 5, 4, 2, 3, true);
   Doubles qkv = random_elems<double>(s.batch * s.seq * s.qkv_width(), 1);
@@ -254,6 +305,41 @@ TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
   AttentionShape padded = shape(2, 300, 2, 2, 64, false);
   padded.key_counts = counts;
   check_bits<float>(padded);
+  check_bits<float>(dropped(shape(1, 700, 4, 2, 32, true), 0.1));
+}
+
+// With equal scores and values of one, an output is the sum of a row's factors over the keys seen.
+TEST(Attention, AsMuchIsDroppedAsTheRateSays) {
+  const AttentionShape s = dropped(shape(3, 256, 8, 8, 1, false), 0.1);
+  std::vector<double> qkv(index(s.batch * s.seq * s.qkv_width()), 0.0),
+      dout(index(s.batch * s.seq * s.out_width()));
+  for (std::int64_t at = 0; at < std::ssize(qkv); ++at) {
+    qkv[index(at)] = at % s.qkv_width() >= 2 * s.num_heads ? 1 : 0;
+  }
+  const Result<double> found = run(s, qkv, dout, 2);
+  double sum = 0;
+  for (const double x : found.out) sum += x;
+  // 1.6 million draws: a deviation of the mean is 2.6e-4 of it.
+  EXPECT_NEAR(sum / static_cast<double>(found.out.size()), 1.0, 5 * 2.7e-4);
+}
+
+// Of two masks of 64 K elements, the fraction in which both keep: 0.81 if they know nothing of each other.
+double both_keep(const AttentionShape& s, std::int64_t b, std::int64_t h, std::int64_t shift) {
+  double both = 0;
+  for (std::int64_t q = 0; q < s.seq; ++q) {
+    for (std::int64_t k = 0; k < s.seq; ++k) {
+      both += naive_factor(s, 0, 0, q, k) > 0 && naive_factor(s, b, h, q, (k + shift) % s.seq) > 0;
+    }
+  }
+  return both / static_cast<double>(s.seq * s.seq);
+}
+TEST(Attention, HeadsSequencesAndNeighboursDropIndependently) {
+  const AttentionShape s = dropped(shape(4, 256, 4, 4, 1, false), 0.1);
+  const double deviation = std::sqrt(0.81 * 0.19) / 256;
+  EXPECT_NEAR(both_keep(s, 0, 1, 0), 0.81, 5 * deviation);
+  EXPECT_NEAR(both_keep(s, 1, 0, 0), 0.81, 5 * deviation);
+  EXPECT_NEAR(both_keep(s, 0, 0, 1), 0.81, 5 * deviation);
+  EXPECT_NEAR(both_keep(s, 0, 0, 8), 0.81, 5 * deviation);
 }
 
 TEST(Attention, ScratchGrowsLinearly) {

@@ -48,11 +48,26 @@ TEST(CpuOptimizer, ClipFactorAsTorch) {
   }
 }
 
-// One step by the formulas of torch.optim.AdamW (single tensor, not capturable).
+// One step by the formulas of torch.optim.AdamW (single tensor, not capturable), or by those of transformers'
+// AdamW: eps beside the uncorrected root, and decay of what the step has left.
 struct Adam {
   std::vector<double> weight, grad, moment1, moment2;
 
+  void step_of_transformers(const AdamWAttrs& attrs, double learning_rate, int t, double clip) {
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      const double g = grad[i] * clip;
+      moment1[i] = attrs.beta1 * moment1[i] + (1 - attrs.beta1) * g;
+      moment2[i] = attrs.beta2 * moment2[i] + (1 - attrs.beta2) * g * g;
+      const double denominator = std::sqrt(moment2[i]) + attrs.eps;
+      const double step_size =
+          learning_rate * std::sqrt(1 - std::pow(attrs.beta2, t)) / (1 - std::pow(attrs.beta1, t));
+      weight[i] -= step_size * moment1[i] / denominator;
+      weight[i] -= learning_rate * attrs.weight_decay * weight[i];
+    }
+  }
+
   void step(const AdamWAttrs& attrs, double learning_rate, int t, double clip) {
+    if (attrs.form == AdamWForm::transformers) return step_of_transformers(attrs, learning_rate, t, clip);
     for (std::size_t i = 0; i < weight.size(); ++i) {
       const double g = grad[i] * clip;
       weight[i] *= 1 - learning_rate * attrs.weight_decay;
@@ -65,8 +80,7 @@ struct Adam {
   }
 };
 
-TEST(CpuOptimizer, AdamWAsTorch) {
-  const AdamWAttrs attrs{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
+void expect_adamw(const AdamWAttrs& attrs) {
   for (DType dtype : kFloatingTypes) {
     for (std::int64_t n : {1, 3, 17, 1000, 40000}) {
       for (int t : {1, 2, 1000}) {
@@ -94,6 +108,18 @@ TEST(CpuOptimizer, AdamWAsTorch) {
       }
     }
   }
+}
+
+TEST(CpuOptimizer, AdamWAsTorch) {
+  expect_adamw({.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1});
+}
+
+// With an eps of the size of the moments' roots, so that its place is seen.
+TEST(CpuOptimizer, AdamWAsTransformers) {
+  expect_adamw(
+      {.beta1 = 0.9, .beta2 = 0.999, .eps = 0.1, .weight_decay = 0.1, .form = AdamWForm::transformers});
+  expect_adamw(
+      {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.01, .form = AdamWForm::transformers});
 }
 
 }  // namespace

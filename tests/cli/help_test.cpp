@@ -24,7 +24,8 @@ TEST_F(HelpTest, EveryCommandNamesItsOptions) {
       {{"data", "build"}, {"--out", "--tokenizer", "--documents", "--key", "--threads", "FILE"}},
       {{"data", "tokenize"}, {"--tokenizer", "--in", "--out"}},
       {{"eval"}, {"MODEL", "--data", "--seq-len", "--batch", "--batches", "key=value"}},
-      {{"generate"}, {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--seed", "--tokenizer"}},
+      {{"generate"},
+       {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--tokenizer"}},
       {{"convert"}, {"FROM", "TO", "--to"}},
       {{"selftest"}, {"--device", "--seed", "--op", "--small", "--quiet"}},
   };
@@ -70,6 +71,7 @@ TEST_F(HelpTest, WrongNumbersAreRefused) {
   expect_refusal({"generate", "run", "--temperature", "-1"}, {"--temperature: found -1, expected 0 or more"});
   expect_refusal({"generate", "run", "--temperature", "nan"}, {"--temperature: found nan"});
   expect_refusal({"generate", "run", "--top-k", "-1"}, {"--top-k: found -1, expected 0 or more"});
+  expect_refusal({"generate", "run", "--top-p", "0"}, {"--top-p: found 0, expected more than 0"});
   expect_refusal({"eval", "run", "--batch", "-3"}, {"--batch: found -3, expected at least 1"});
   expect_refusal({"eval", "run", "--seq-len", "-3"}, {"--seq-len: found -3, expected at least 1"});
   expect_refusal({"eval", "run", "--batches", "-3"}, {"--batches: found -3, expected 0 or more"});

@@ -17,13 +17,13 @@ using Json = nlohmann::json;
 Json llama_json() {
   return Json::parse(R"({"model_type": "llama", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 48,
-    "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "rope_theta": 500000.0,
+    "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "rope_theta": 500000.0, "attention_dropout": 0.3,
     "tie_word_embeddings": false, "initializer_range": 0.01, "hidden_act": "silu"})");
 }
 
 Json gpt2_json() {
   return Json::parse(R"({"model_type": "gpt2", "vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4,
-    "n_positions": 64, "attn_pdrop": 0.0, "embd_pdrop": 0.1, "resid_pdrop": 0.2,
+    "n_positions": 64, "attn_pdrop": 0.3, "embd_pdrop": 0.1, "resid_pdrop": 0.2,
     "layer_norm_epsilon": 1e-6, "activation_function": "gelu_new"})");
 }
 
@@ -32,14 +32,14 @@ Json gpt_neox_json() {
     "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 64,
     "layer_norm_eps": 1e-6, "rotary_pct": 0.5, "rotary_emb_base": 500.0, "use_parallel_residual": false,
     "tie_word_embeddings": true, "initializer_range": 0.01, "hidden_act": "gelu_new",
-    "hidden_dropout": 0.1, "attention_dropout": 0.0})");
+    "hidden_dropout": 0.1, "attention_dropout": 0.3})");
 }
 
 Json bert_json() {
   return Json::parse(R"({"model_type": "bert", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2,
     "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 64, "type_vocab_size": 3,
     "pad_token_id": 5, "layer_norm_eps": 1e-11, "initializer_range": 0.01, "hidden_act": "gelu_new",
-    "hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.0})");
+    "hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3})");
 }
 
 std::string refusal(const Json& json) {
@@ -73,6 +73,7 @@ TEST(LlamaConfigJson, IsReadKeyByKey) {
   EXPECT_EQ(c.max_positions, 64);
   EXPECT_EQ(c.norm_eps, 1e-6);
   EXPECT_EQ(c.rope_theta, 500000.0);
+  EXPECT_EQ(c.attention_dropout, 0.3);
   EXPECT_EQ(c.init_std, 0.01);
   EXPECT_FALSE(c.tie_embeddings);
   EXPECT_FALSE(c.qkv_bias);
@@ -94,13 +95,15 @@ TEST(LlamaConfigJson, BothSpellingsOfTheRotaryBase) {
 
 TEST(LlamaConfigJson, DefaultsOfTransformers) {
   Json json = llama_json();
-  for (const char* key : {"num_key_value_heads", "head_dim", "rms_norm_eps", "initializer_range"})
+  for (const char* key :
+       {"num_key_value_heads", "head_dim", "rms_norm_eps", "initializer_range", "attention_dropout"})
     json.erase(key);
   const LlamaConfig c = read_llama_config(JsonConfig(json.dump(), "config.json"));
   EXPECT_EQ(c.kv_heads, 4);
   EXPECT_EQ(c.head_dim, 8);
   EXPECT_EQ(c.norm_eps, 1e-6);
   EXPECT_EQ(c.init_std, 0.02);
+  EXPECT_EQ(c.attention_dropout, 0.0);
 }
 
 TEST(LlamaConfigJson, Qwen2HasBiases) {
@@ -143,7 +146,6 @@ TEST(LlamaConfigJson, RefusesWhatItCannotDo) {
   expect_refused("use_sliding_window", true, "use_sliding_window");
   expect_refused("rope_scaling", {{"type", "linear"}, {"factor", 2.0}}, "rope_scaling");
   expect_refused("rope_parameters", {{"rope_theta", 1e4}, {"rope_type", "llama3"}}, "rope_type");
-  expect_refused("attention_dropout", 0.1, "attention_dropout");
   expect_refused("num_key_value_heads", 3, "multiple of 'num_key_value_heads', which is 3");
   expect_refused("head_dim", 7, "'head_dim' is 7");
   expect_refused("model_type", "mamba", "'mamba'");
@@ -160,12 +162,15 @@ TEST(Gpt2ConfigJson, IsReadKeyByKey) {
   EXPECT_EQ(c.norm_eps, 1e-6);
   EXPECT_EQ(c.embedding_dropout, 0.1);
   EXPECT_EQ(c.residual_dropout, 0.2);
+  EXPECT_EQ(c.attention_dropout, 0.3);
   EXPECT_TRUE(c.gelu_tanh);
   EXPECT_TRUE(c.tie_embeddings);
   const auto read = [](const Json& json) { return read_gpt2_config(JsonConfig(json.dump(), "config.json")); };
   EXPECT_EQ(read(with(gpt2_json(), "n_inner", 50)).ffn_size, 50);
   EXPECT_FALSE(read(with(gpt2_json(), "activation_function", "gelu")).gelu_tanh);
   EXPECT_FALSE(read(with(gpt2_json(), "tie_word_embeddings", false)).tie_embeddings);
+  // transformers' default: left out is not the same as 0.
+  EXPECT_EQ(read(without(gpt2_json(), "attn_pdrop")).attention_dropout, 0.1);
 }
 
 TEST(Gpt2ConfigJson, NamesFileAndKeyOfWhatIsWrong) {
@@ -178,15 +183,12 @@ TEST(Gpt2ConfigJson, NamesFileAndKeyOfWhatIsWrong) {
     EXPECT_NE(message.find(named), message.npos) << key << ": " << message;
   };
   expect_refused("activation_function", "relu", "activation_function is 'relu'");
-  expect_refused("attn_pdrop", 0.1, "attn_pdrop");
   expect_refused("scale_attn_weights", false, "scale_attn_weights");
   expect_refused("scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx");
   expect_refused("add_cross_attention", true, "add_cross_attention");
   expect_refused("n_head", 5, "multiple of 'n_head', which is 5");
   expect_refused("padded_vocab_size", 95,
                  "'padded_vocab_size' is 95, expected at least 'vocab_size', which is 96");
-  // transformers' default is 0.1: left out is not the same as 0.
-  EXPECT_NE(refusal(without(gpt2_json(), "attn_pdrop")).find("attn_pdrop"), std::string::npos);
 }
 
 TEST(GptNeoxConfigJson, IsReadKeyByKey) {
@@ -201,6 +203,7 @@ TEST(GptNeoxConfigJson, IsReadKeyByKey) {
   EXPECT_EQ(c.rotary_dim(), 4);
   EXPECT_EQ(c.rope_theta, 500.0);
   EXPECT_EQ(c.dropout, 0.1);
+  EXPECT_EQ(c.attention_dropout, 0.3);
   EXPECT_FALSE(c.parallel_residual);
   EXPECT_TRUE(c.gelu_tanh);
   EXPECT_TRUE(c.tie_embeddings);
@@ -245,7 +248,6 @@ TEST(GptNeoxConfigJson, NamesFileAndKeyOfWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(refused("rope_parameters", {{"rope_type", "yarn"}}).find("rope_type"), std::string::npos);
   EXPECT_NE(refused("rope_scaling", {{"factor", 2.0}}).find("rope_scaling"), std::string::npos);
-  EXPECT_NE(refused("attention_dropout", 0.1).find("attention_dropout"), std::string::npos);
 }
 
 TEST(BertConfigJson, IsReadKeyByKey) {
@@ -261,16 +263,18 @@ TEST(BertConfigJson, IsReadKeyByKey) {
   EXPECT_EQ(c.norm_eps, 1e-11);
   EXPECT_EQ(c.init_std, 0.01);
   EXPECT_EQ(c.dropout, 0.2);
+  EXPECT_EQ(c.attention_dropout, 0.3);
   EXPECT_TRUE(c.gelu_tanh);
   Json json = bert_json();
-  for (const char* key :
-       {"type_vocab_size", "pad_token_id", "layer_norm_eps", "hidden_act", "hidden_dropout_prob"})
+  for (const char* key : {"type_vocab_size", "pad_token_id", "layer_norm_eps", "hidden_act",
+                          "hidden_dropout_prob", "attention_probs_dropout_prob"})
     json.erase(key);
   const BertConfig defaults = read_bert_config(JsonConfig(json.dump(), "config.json"));
   EXPECT_EQ(defaults.token_types, 2);
   EXPECT_EQ(defaults.padding_id, 0);
   EXPECT_EQ(defaults.norm_eps, 1e-12);
   EXPECT_EQ(defaults.dropout, 0.1);
+  EXPECT_EQ(defaults.attention_dropout, 0.1);
   EXPECT_FALSE(defaults.gelu_tanh);
 }
 
@@ -290,14 +294,32 @@ TEST(BertConfigJson, NamesFileAndKeyOfWhatIsWrong) {
   expect_refused("pad_token_id", 96, "'pad_token_id' is 96, expected one of the 96 ids");
   expect_refused("pad_token_id", "[PAD]", "'pad_token_id' is \"[PAD]\", expected an integer");
   expect_refused("type_vocab_size", 0, "'type_vocab_size' is 0, expected a positive integer");
-  expect_refused("attention_probs_dropout_prob", 0.1, "attention_probs_dropout_prob");
   expect_refused("position_embedding_type", "relative_key", "position_embedding_type");
   expect_refused("tie_word_embeddings", false, "tie_word_embeddings");
   expect_refused("is_decoder", true, "is_decoder");
-  // transformers' default is 0.1: left out is not the same as 0.
-  EXPECT_NE(
-      refusal(without(bert_json(), "attention_probs_dropout_prob")).find("attention_probs_dropout_prob"),
-      std::string::npos);
+}
+
+// What is written is read back the same.
+TEST(ModelConfigJson, DropoutOfAttentionIsWritten) {
+  for (const Json& json : {llama_json(), gpt2_json(), gpt_neox_json(), bert_json()}) {
+    const Json written = Json::parse(parse_model_config(json.dump(), "config.json")->config_json());
+    for (const char* key : {"attention_dropout", "attn_pdrop", "attention_probs_dropout_prob"}) {
+      EXPECT_EQ(written.contains(key), json.contains(key)) << json["model_type"] << " " << key;
+      EXPECT_EQ(written.value(key, 0.3), 0.3) << json["model_type"];
+    }
+  }
+}
+
+// Dropout is of training alone: no key and no node of it elsewhere.
+TEST(ModelConfigJson, OnlyTrainingDrops) {
+  for (const Json& json : {llama_json(), gpt2_json(), gpt_neox_json(), bert_json()}) {
+    const auto model = parse_model_config(json.dump(), "config.json");
+    for (const bool training : {false, true}) {
+      ModelBuilder builder(DType::f32, training);
+      model->build(builder, builder.graph().add_input("ids", {DType::i32, {1, 2}}, Role::batch));
+      EXPECT_EQ(builder.graph().find_input(kDropoutKeyInput) != kNoValue, training) << json["model_type"];
+    }
+  }
 }
 
 TEST(ModelConfigJson, RefusesWhatIsNoJsonObject) {

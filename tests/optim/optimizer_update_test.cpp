@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -21,6 +22,11 @@ struct Tensor {
   Shape shape;
 };
 const std::vector<Tensor> kTensors = {{"matrix", {5, 7}}, {"vector", {11}}};
+
+bool decays(const OptimizerOptions& options, const Tensor& tensor) {
+  const bool excluded = std::ranges::find(options.no_decay, tensor.name) != options.no_decay.end();
+  return !excluded && (options.decay_1d || tensor.shape.rank() > 1);
+}
 
 Doubles gradient_of_step(const Tensor& tensor, int step, double size) {
   Doubles values;
@@ -95,10 +101,22 @@ struct NaiveOptimizer {
   }
 
   void adamw(State& s, int t, double learning_rate, const Doubles& gradient) const {
+    if (options.form == AdamWForm::transformers) return adamw_of_transformers(s, t, learning_rate, gradient);
     const Doubles direction = adam_direction(s, t, gradient);
     for (std::size_t i = 0; i < direction.size(); ++i) {
       s.weight[i] -= learning_rate * decay(s) * s.weight[i];
       s.weight[i] -= learning_rate * direction[i];
+    }
+  }
+
+  void adamw_of_transformers(State& s, int t, double learning_rate, const Doubles& gradient) const {
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      s.moment1[i] = options.beta1 * s.moment1[i] + (1 - options.beta1) * gradient[i];
+      s.moment2[i] = options.beta2 * s.moment2[i] + (1 - options.beta2) * gradient[i] * gradient[i];
+      const double step_size =
+          learning_rate * std::sqrt(1 - std::pow(options.beta2, t)) / (1 - std::pow(options.beta1, t));
+      s.weight[i] -= step_size * s.moment1[i] / (std::sqrt(s.moment2[i]) + options.eps);
+      s.weight[i] -= learning_rate * decay(s) * s.weight[i];
     }
   }
 
@@ -172,8 +190,7 @@ void check_steps(const OptimizerOptions& options, double gradient_size, double t
     write_doubles<T>(*executor, tensor.name, start);
     if (has_master) write_doubles<A>(*executor, "master." + tensor.name, start);
     const Doubles zeros(start.size(), 0.0);
-    const bool decays = options.decay_1d || tensor.shape.rank() > 1;
-    naive.states.push_back({start, zeros, zeros, decays});
+    naive.states.push_back({start, zeros, zeros, decays(options, tensor)});
   }
   for (std::int32_t t = 1; t <= 6; ++t) {
     const double rate = 0.1 / t;
@@ -239,6 +256,25 @@ TEST(OptimizerUpdate, DecayOfVectorsToo) {
     options.decay_1d = true;
     check_steps<double, double>(options, 3.0, 1e-13);
   }
+}
+
+TEST(OptimizerUpdate, DecayExcludesByName) {
+  for (OptimizerKind kind : kKinds) {
+    OptimizerOptions options = options_of(kind);
+    options.decay_1d = true;
+    options.no_decay = {"matrix"};
+    check_steps<double, double>(options, 3.0, 1e-13);
+  }
+}
+
+// eps is as large as the gradients: its place beside the root is seen.
+TEST(OptimizerUpdate, AdamWAsTransformers) {
+  OptimizerOptions options = options_of(OptimizerKind::adamw);
+  options.form = AdamWForm::transformers;
+  options.eps = 0.1;
+  check_steps<double, double>(options, 3.0, 1e-13);
+  check_steps<float, float>(options, 3.0, 2e-6);
+  check_steps<Bf16, float>(options, 3.0, 2e-6);
 }
 
 TEST(OptimizerUpdate, Bf16WithMasterWeights) {

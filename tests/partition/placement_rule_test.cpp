@@ -94,9 +94,14 @@ class PlacementRuleTest : public testing::Test {
   // Which sequence comes first is what a dp rank's dropout key says.
   static void set_first_sequence(const PlacementCall& call, const Strategy& strategy,
                                  const std::vector<ValueType>& local, int rank, std::vector<Values>& inputs) {
-    const bool dropout = call.node.op == Op::dropout_add || call.node.op == Op::dropout_grad;
-    if (!dropout || call.axis != Axis::dp || strategy.letter != '.' || strategy.dim != 0) return;
-    inputs[1][3] += static_cast<double>(rank * local[0].shape[0]);
+    const Op op = call.node.op;
+    const bool dropout = op == Op::dropout_add || op == Op::dropout_grad;
+    const bool attention =
+        (op == Op::attention || op == Op::attention_grad) && call.node.attrs.as<AttentionAttrs>().drops();
+    const bool rows =
+        (dropout && strategy.letter == '.' && strategy.dim == 0) || (attention && strategy.letter == 'b');
+    if (call.axis != Axis::dp || !rows) return;
+    inputs[attention ? inputs.size() - 1 : 1][3] += static_cast<double>(rank * local[0].shape[0]);
   }
 
   static void compare(const WholeRun& whole, const Strategy& strategy, const PlacementCall& call,

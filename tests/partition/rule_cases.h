@@ -152,6 +152,12 @@ inline void add_attention_cases(std::vector<RuleCase>& cases) {
       cases.push_back({Op::attention, AttentionAttrs{heads, 0.5, causal}, {qkv, counts}});
       cases.push_back({Op::attention_grad, AttentionAttrs{heads, 0.5, causal}, {out, qkv, out, lse, counts}});
     }
+    const AttentionAttrs drops{.heads = heads, .scale = 0.5, .causal = false, .dropout = 0.3, .stream = 2};
+    const CaseInput key = integers({4}, 1, 1000);
+    cases.push_back({Op::attention, drops, {qkv, key}});
+    cases.push_back({Op::attention, drops, {qkv, counts, key}});
+    cases.push_back({Op::attention_grad, drops, {out, qkv, out, lse, key}});
+    cases.push_back({Op::attention_grad, drops, {out, qkv, out, lse, counts, key}});
   }
 }
 

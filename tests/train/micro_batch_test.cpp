@@ -41,7 +41,7 @@ TEST_F(BertBatchTest, PredictionsWithoutATargetAreRefused) {
 }
 
 TEST_F(BertBatchTest, GenerationIsRefused) {
-  expect_error([&] { Generator(*model_, DType::f32, *device_, step_.executor()); },
+  expect_error([&] { Generator(*model_, DType::f32, *device_, step_.executor(), 4); },
                {"does not continue texts"});
 }
 

@@ -177,8 +177,60 @@ TEST_F(RunConfigTest, ModelTypesRefuseWhatTheyCannotHave) {
   EXPECT_EQ(refusal_of({"model.vocab_multiple=128"}),
             "model.vocab_multiple = 128 does not go with model.type = llama and qwen2, whose embedding is "
             "not padded");
+  EXPECT_EQ(
+      refusal_of({"model.rotary_fraction=0.25"}),
+      "model.rotary_fraction = 0.25 does not go with model.type = llama and qwen2: only gpt_neox turns a "
+      "part of a head");
+  EXPECT_EQ(
+      gpt2_with("model.parallel_residual=false"),
+      "model.parallel_residual = false does not go with model.type = gpt2: only gpt_neox has the choice");
+  EXPECT_EQ(gpt2_with("model.token_types=3"),
+            "model.token_types = 3 does not go with model.type = gpt2: only bert has them");
   EXPECT_EQ(refusal_of({"model.head_dim=7"}),
             "model.head_dim = 7 (or model.hidden_size / model.heads) is odd: rotary angles need pairs");
+}
+
+TEST_F(RunConfigTest, GptNeoxAndBertAreSpelledOut) {
+  const std::vector<std::string> neox = {"model.type=gpt_neox",
+                                         "model.kv_heads=0",
+                                         "model.activation=gelu_erf",
+                                         "model.rotary_fraction=0.25",
+                                         "model.parallel_residual=false",
+                                         "model.rope_theta=5000",
+                                         "model.dropout=0.1"};
+  EXPECT_EQ(refusal_of(neox), "accepted");
+  const ArchitectureKeys model = load(kSmallLlama, neox).model.architecture;
+  EXPECT_EQ(model.type, ModelTypeName::gpt_neox);
+  EXPECT_EQ(model.attention.rotary_fraction, 0.25);
+  EXPECT_FALSE(model.parallel_residual);
+  std::vector<std::string> bert = {"model.type=bert", "model.kv_heads=0", "model.activation=gelu_erf",
+                                   "model.token_types=3", "model.dropout=0.1"};
+  EXPECT_EQ(refusal_of(bert), "accepted");
+  bert.push_back("model.rope_theta=5");
+  EXPECT_EQ(refusal_of(bert),
+            "model.rope_theta does not go with model.type = bert, which learns its positions");
+  bert.back() = "model.vocab_multiple=8";
+  EXPECT_EQ(refusal_of(bert),
+            "model.vocab_multiple = 8 does not go with model.type = bert, whose embedding is not padded");
+}
+
+TEST_F(RunConfigTest, OptimizerAndScheduleOfTheOriginals) {
+  const RunConfig config =
+      load(kSmallLlama, {"optimizer.form=transformers", "optimizer.no_decay=bias,norm",
+                         "schedule.warmup=between", "schedule.constant_steps=50", "schedule.min_lr=0.0001"});
+  EXPECT_EQ(config.optimizer.form, AdamWFormName::transformers);
+  EXPECT_EQ(config.optimizer.no_decay, (std::vector<std::string>{"bias", "norm"}));
+  EXPECT_EQ(config.schedule.warmup, WarmupName::between);
+  EXPECT_EQ(decay_end(config.schedule, config.train.steps), 150);
+  EXPECT_EQ(load(to_yaml(config)), config) << to_yaml(config);
+  EXPECT_EQ(refusal_of({"optimizer.name=lamb", "optimizer.form=transformers"}),
+            "optimizer.form = transformers is of optimizer.name = adamw alone");
+  EXPECT_EQ(refusal_of({"schedule.constant_steps=190"}),
+            "schedule.warmup_steps = 20 is beyond train.steps - schedule.constant_steps = 10");
+  EXPECT_EQ(refusal_of({"schedule.constant_steps=10", "schedule.decay_steps=100"}),
+            "schedule.decay_steps and schedule.constant_steps are both given: expected one of them");
+  EXPECT_EQ(refusal_of({"schedule.constant_steps=10", "schedule.decay=constant"}),
+            "schedule.constant_steps = 10 has no effect with schedule.decay = constant");
 }
 
 TEST_F(RunConfigTest, ResolvesWhatComesFromElsewhere) {

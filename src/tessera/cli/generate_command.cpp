@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
@@ -20,6 +20,7 @@ int generate_command(int argc, const char* const* argv) {
   options.option("--tokens N", &num_tokens, "how many tokens to add");
   options.option("--temperature X", &sampling.temperature, "0: always the most likely token");
   options.option("--top-k N", &sampling.top_k, "choose among the N most likely; 0: all");
+  options.option("--top-p X", &sampling.top_p, "of these, the fewest with a probability of X; 1: all");
   options.option("--seed N", &seed, "the same seed gives the same text");
   options.option("--tokenizer PATH", &tokenizer_path,
                  "tokenizer.json, .model, vocab.txt or a folder of one (default: the run's)");
@@ -27,9 +28,7 @@ int generate_command(int argc, const char* const* argv) {
   options.footer("Example: tessera generate runs/quickstart --prompt 'In the beginning'");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(num_tokens >= 1, "--tokens: found {}, expected at least 1", num_tokens);
-  TS_CHECK(sampling.temperature >= 0 && std::isfinite(sampling.temperature),
-           "--temperature: found {}, expected 0 or more", sampling.temperature);
-  TS_CHECK(sampling.top_k >= 0, "--top-k: found {}, expected 0 or more", sampling.top_k);
+  check_sampling(sampling);
   sampling.seed = static_cast<std::uint64_t>(seed);
 
   const SavedModel saved = open_saved_model(path);
@@ -49,7 +48,9 @@ int generate_command(int argc, const char* const* argv) {
 
   const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);
-  Generator generator(*saved.model, DType::f32, *device, *weights.executor);
+  // Caches for what will be seen, not for all that the model could see.
+  const std::int64_t context = std::min(saved.model->max_positions(), std::ssize(ids) + num_tokens);
+  Generator generator(*saved.model, DType::f32, *device, *weights.executor, context);
   std::fputs(prompt.c_str(), stdout);
   generator.extend(ids, num_tokens, sampling, [&](std::int32_t id) {
     if (end && id == *end) return false;

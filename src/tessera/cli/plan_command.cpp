@@ -7,6 +7,7 @@
 #include "tessera/train/from_config.h"
 #include "tessera/train/job_plan.h"
 #include "tessera/train/run_tokenizer.h"
+#include "tessera/train/shrink.h"
 
 namespace tessera {
 namespace {
@@ -35,6 +36,17 @@ void print_memory(const JobPlan& job) {
   row("logits", &MemoryReport::logits);
   row("constants, alignment", &MemoryReport::constants);
   row("total", &MemoryReport::total);
+}
+
+// Of the arena: what a driver and its libraries take beside it is some hundred MB more.
+void print_fit(const JobPlan& job) {
+  std::int64_t most = 0;
+  for (const StagePlan& stage : job.stages) most = std::max(most, stage.memory.total);
+  fmt::print("a rank of {} fits a device of", human(most));
+  for (const std::int64_t gigabytes : {16, 80, 141}) {
+    fmt::print("{} {} GB: {}", gigabytes > 16 ? "," : "", gigabytes, most <= gigabytes * 1'000'000'000 ? "yes" : "no");
+  }
+  fmt::print("\n");
 }
 
 void print_pipeline(const JobPlan& job) {
@@ -95,7 +107,7 @@ void print_biggest(const StagePlan& stage) {
 
 struct PlanArguments {
   std::string config, graph_file, dot_file, plan_file, trace_file;
-  std::int64_t stage = 0;
+  std::int64_t stage = 0, shrink = 0;
   bool collectives = false, timeline = false;
   std::vector<std::string> overrides;
 };
@@ -114,9 +126,12 @@ void print_head(const JobPlan& job, const StagePlan& stage, const Device& device
 }
 
 void print_plan(const PlanArguments& arguments) {
-  const RunConfig config = load_run_config(arguments.config, arguments.overrides);
-  const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config.data));
-  const std::unique_ptr<Device> device = make_device(config);
+  const auto say = [](const std::string& line) { fmt::print("{}\n", line); };
+  const RunConfig config = load_shrunk_config(arguments.config, arguments.overrides, arguments.shrink, say);
+  // A tokenizer is on the machines that train; without its size a plan needs none.
+  const bool sized = config.model.architecture.vocab_size > 0;
+  const std::unique_ptr<Model> model = make_model(config, sized ? 0 : tokenizer_vocab_size(config.data));
+  const std::unique_ptr<Device> device = make_planning_device(config);
   const JobPlan job = plan_job(*model, training_graph_options(config), layout_of(config), *device);
   const auto num_stages = static_cast<std::int64_t>(job.stages.size());
   TS_CHECK(arguments.stage >= 0 && arguments.stage < num_stages, "--stage: found {}, expected 0 to {}", arguments.stage,
@@ -124,6 +139,7 @@ void print_plan(const PlanArguments& arguments) {
   const StagePlan& stage = job.stages[static_cast<std::size_t>(arguments.stage)];
   print_head(job, stage, *device);
   print_memory(job);
+  print_fit(job);
   print_pipeline(job);
   print_traffic_totals(job);
   print_flops(config, *model, job);
@@ -148,6 +164,7 @@ int plan_command(int argc, const char* const* argv) {
   options.flag("--timeline", &arguments.timeline, "draw the pipeline's schedule");
   options.option("--trace FILE", &arguments.trace_file, "write the schedule for chrome://tracing");
   options.option("--stage N", &arguments.stage, "which pipeline stage the lists and files are of");
+  options.option("--shrink RANKS", &arguments.shrink, "of CONFIG made small, on so many ranks, as `tessera train` has it");
   options.option("--graph FILE", &arguments.graph_file, "write the graph, a line per node");
   options.option("--dot FILE", &arguments.dot_file, "write the graph for Graphviz");
   options.option("--steps FILE", &arguments.plan_file, "write the programs, a line per step with its place in memory");

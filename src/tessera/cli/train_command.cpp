@@ -9,6 +9,7 @@
 #include "tessera/cli/terminal.h"
 #include "tessera/comm/launch_environment.h"
 #include "tessera/train/run_ranks.h"
+#include "tessera/train/shrink.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {
@@ -29,14 +30,20 @@ void on_interrupt(int signal) {
 int train_command(int argc, const char* const* argv) {
   std::string path;
   std::vector<std::string> overrides;
+  std::int64_t shrink = 0;
   bool resume = false;
   Options options("tessera train", "Train a model as CONFIG says.");
   options.positional("CONFIG", &path, "the run's YAML file");
   options.flag("--resume", &resume, "go on from the newest checkpoint in train.out");
+  options.option(
+      "--shrink RANKS", &shrink,
+      "make CONFIG small enough for a laptop, on so many ranks: same structure, few of everything");
   options.rest("key=value", &overrides, "change keys of CONFIG, e.g. train.steps=100");
   options.footer("Keys:\n" + describe_run_config());
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  const RunConfig config = load_run_config(path, overrides);
+  std::vector<std::string> changes;  // of shrinking
+  const RunConfig config =
+      load_shrunk_config(path, overrides, shrink, [&](const std::string& line) { changes.push_back(line); });
 
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
@@ -55,8 +62,11 @@ int train_command(int argc, const char* const* argv) {
   bool speaks = false;  // rank 0 runs in this process
   const bool under_mpi = launched_by_mpi(std::getenv);
   run_ranks(config, under_mpi, [&](Communicator* world) {
-    const TrainSummary mine = train(config, resume, callbacks, world);
     const bool first = world == nullptr || world->rank() == 0;
+    for (const std::string& line : changes) {
+      if (first) callbacks.message(line);
+    }
+    const TrainSummary mine = train(config, resume, callbacks, world);
     if (first || under_mpi) summary = mine;  // of local ranks only the first may write here
     if (first) speaks = true;
   });

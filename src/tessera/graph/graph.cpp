@@ -24,6 +24,8 @@ std::string_view role_name(Role role) {
       return "gradient";
     case Role::optimizer_state:
       return "optimizer_state";
+    case Role::cache:
+      return "cache";
   }
   return "?";
 }

@@ -41,6 +41,7 @@ enum class Role : std::uint8_t {
   parameter,        // a weight
   gradient,         // a parameter's accumulator: a step's first micro-batch stores, the others add to it
   optimizer_state,  // moments, master weights
+  cache,            // keys and values of the tokens so far: generation
 };
 std::string_view role_name(Role role);
 

@@ -9,7 +9,6 @@
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
 #include "tessera/ops/add_positions.h"
-#include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/embedding.h"
 #include "tessera/ops/slice.h"
@@ -65,8 +64,8 @@ class Bert final : public Model {
     const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head_dim));
     const ValueId qkv_bte =
         linear_layer(builder, name + ".attention.qkv", x_btd, heads.qkv_columns(), linear());
-    ValueId h_btd =
-        attention(graph, name + ".attention", qkv_bte, {heads, scale, /*causal=*/false}, key_counts_b1);
+    ValueId h_btd = attention_layer(builder, name + ".attention", qkv_bte,
+                                    {heads, scale, /*causal=*/false, c_.attention_dropout}, key_counts_b1);
     h_btd = linear_layer(builder, name + ".attention.out", h_btd, c_.hidden_size, linear());
     x_btd = builder.add_dropped(name + ".attention.residual", h_btd, x_btd, c_.dropout);
     x_btd = layer_norm_layer(builder, name + ".attention_norm", x_btd, c_.norm_eps);
@@ -141,7 +140,7 @@ std::string Bert::config_json() const {
   return fmt::format(
       R"({{
   "architectures": ["BertForPreTraining"],
-  "attention_probs_dropout_prob": 0.0,
+  "attention_probs_dropout_prob": {},
   "dtype": "float32",
   "hidden_act": "{}",
   "hidden_dropout_prob": {},
@@ -159,8 +158,8 @@ std::string Bert::config_json() const {
   "vocab_size": {}
 }}
 )",
-      gelu_name(c_.gelu_tanh), c_.dropout, c_.hidden_size, c_.init_std, c_.ffn_size, c_.norm_eps,
-      c_.max_positions, c_.heads, c_.layers, c_.padding_id, c_.token_types, c_.vocab_size);
+      c_.attention_dropout, gelu_name(c_.gelu_tanh), c_.dropout, c_.hidden_size, c_.init_std, c_.ffn_size,
+      c_.norm_eps, c_.max_positions, c_.heads, c_.layers, c_.padding_id, c_.token_types, c_.vocab_size);
 }
 
 }  // namespace
@@ -185,6 +184,7 @@ BertConfig read_bert_config(const JsonConfig& json) {
   c.gelu_tanh = read_gelu_tanh(json, "hidden_act", "gelu");
   c.init_std = json.number("initializer_range", 0.02);
   c.dropout = json.number("hidden_dropout_prob", 0.1);
+  c.attention_dropout = json.number("attention_probs_dropout_prob", 0.1);
   TS_CHECK(c.hidden_size % c.heads == 0,
            "{}: 'hidden_size' is {}, expected a multiple of 'num_attention_heads', which is {}",
            json.source(), c.hidden_size, c.heads);
@@ -194,8 +194,6 @@ BertConfig read_bert_config(const JsonConfig& json) {
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };
-  refuse(json.number("attention_probs_dropout_prob", 0.1) == 0.0,
-         "dropout inside attention (set attention_probs_dropout_prob to 0)");
   refuse(json.text("position_embedding_type", "absolute") == "absolute",
          "a position_embedding_type other than 'absolute'");
   refuse(json.boolean("tie_word_embeddings", true), "tie_word_embeddings = false");

@@ -25,7 +25,8 @@ struct BertConfig {
   double norm_eps = 1e-12;
   bool gelu_tanh = false;
   double init_std = 0.02;
-  double dropout = 0.0;  // of the embeddings and of both halves of a block
+  double dropout = 0.0;            // of the embeddings and of both halves of a block
+  double attention_dropout = 0.0;  // of probabilities
 };
 
 std::unique_ptr<Model> make_bert(const BertConfig& config);

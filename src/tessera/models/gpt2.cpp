@@ -9,7 +9,6 @@
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
 #include "tessera/ops/add_positions.h"
-#include "tessera/ops/attention.h"
 
 namespace tessera {
 namespace {
@@ -28,7 +27,7 @@ class Gpt2 final : public Model {
     parts.embedded = [&](ValueId x_btd) {
       const ValueId positions_pd = builder.parameter(
           "positions.weight", Shape{c_.max_positions, c_.hidden_size}, normal_init(c_.init_std));
-      x_btd = add_positions(builder.graph(), "positions", x_btd, positions_pd);
+      x_btd = add_positions(builder.graph(), "positions", x_btd, positions_pd, builder.first_position());
       return builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.embedding_dropout);
     };
     parts.block = [&](const std::string& name, ValueId x_btd) { return block(builder, name, x_btd); };
@@ -53,7 +52,8 @@ class Gpt2 final : public Model {
 
     ValueId h_btd = layer_norm_layer(builder, name + ".attention_norm", x_btd, c_.norm_eps);
     const ValueId qkv_bte = linear_layer(builder, name + ".attention.qkv", h_btd, heads.qkv_columns(), inner);
-    h_btd = attention(graph, name + ".attention", qkv_bte, {heads, scale, /*causal=*/true});
+    h_btd = attention_layer(builder, name + ".attention", qkv_bte,
+                            {heads, scale, /*causal=*/true, c_.attention_dropout});
     h_btd = linear_layer(builder, name + ".attention.out", h_btd, c_.hidden_size, outer);
     x_btd = builder.add_dropped(name + ".attention.residual", h_btd, x_btd, c_.residual_dropout);
 
@@ -101,7 +101,7 @@ std::string Gpt2::config_json() const {
       R"({{
   "activation_function": "{}",
   "architectures": ["GPT2LMHeadModel"],
-  "attn_pdrop": 0.0,
+  "attn_pdrop": {},
   "dtype": "float32",
   "embd_pdrop": {},
   "initializer_range": {},
@@ -117,8 +117,8 @@ std::string Gpt2::config_json() const {
   "vocab_size": {}
 }}
 )",
-      gelu_name(c_.gelu_tanh), c_.embedding_dropout, c_.init_std, c_.norm_eps, c_.hidden_size, c_.heads,
-      c_.ffn_size, c_.layers, c_.max_positions,
+      gelu_name(c_.gelu_tanh), c_.attention_dropout, c_.embedding_dropout, c_.init_std, c_.norm_eps,
+      c_.hidden_size, c_.heads, c_.ffn_size, c_.layers, c_.max_positions,
       c_.embedding_rows() > c_.vocab_size
           ? fmt::format("\n  \"padded_vocab_size\": {},", c_.padded_vocab_size)
           : "",
@@ -156,11 +156,11 @@ Gpt2Config read_gpt2_config(const JsonConfig& json) {
   c.init_std = json.number("initializer_range", 0.02);
   c.embedding_dropout = json.number("embd_pdrop", 0.1);
   c.residual_dropout = json.number("resid_pdrop", 0.1);
+  c.attention_dropout = json.number("attn_pdrop", 0.1);
   c.gelu_tanh = read_gelu_tanh(json, "activation_function", "gelu_new");
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };
-  refuse(json.number("attn_pdrop", 0.1) == 0.0, "dropout inside attention (set attn_pdrop to 0)");
   refuse(json.boolean("scale_attn_weights", true), "scale_attn_weights = false");
   refuse(!json.boolean("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx");
   refuse(!json.boolean("add_cross_attention", false), "add_cross_attention");

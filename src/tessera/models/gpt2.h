@@ -23,6 +23,7 @@ struct Gpt2Config {
   double init_std = 0.02;
   double embedding_dropout = 0.0;
   double residual_dropout = 0.0;
+  double attention_dropout = 0.0;  // of probabilities
 
   std::int64_t embedding_rows() const { return padded_vocab_size > 0 ? padded_vocab_size : vocab_size; }
 };

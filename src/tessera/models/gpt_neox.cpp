@@ -1,5 +1,5 @@
-// Shapes: b batch, t sequence, d hidden size, e = 3 d qkv columns, f feed-forward size, v vocabulary, r half
-// of the rotary dim.
+// Shapes: b batch, t sequence, d hidden size, e = 3 d qkv columns, f feed-forward size, v vocabulary, p
+// positions, r half of the rotary dim.
 #include "tessera/models/gpt_neox.h"
 
 #include <cmath>
@@ -8,7 +8,6 @@
 #include "tessera/models/gelu_name.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
-#include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/rope.h"
 
@@ -24,15 +23,15 @@ class GptNeox final : public Model {
 
   std::vector<Prediction> build(ModelBuilder& builder, ValueId ids_bt) const override {
     const DecoderFrame frame{c_.vocab_size, c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
-    const std::int64_t seq_len = builder.graph().type(ids_bt).shape[1];
-    const ValueId rope_tr2 =
-        rope_table(builder.graph(), "rope_table", {seq_len, c_.rotary_dim(), c_.rope_theta, builder.dtype()});
+    const std::int64_t positions = builder.num_positions(builder.graph().type(ids_bt).shape[1]);
+    const ValueId rope_pr2 = rope_table(builder.graph(), "rope_table",
+                                        {positions, c_.rotary_dim(), c_.rope_theta, builder.dtype()});
     DecoderParts parts;
     parts.embedded = [&](ValueId x_btd) {
       return builder.add_dropped("embed.dropout", x_btd, kNoValue, c_.dropout);
     };
     parts.block = [&](const std::string& name, ValueId x_btd) {
-      return block(builder, name, x_btd, rope_tr2);
+      return block(builder, name, x_btd, rope_pr2);
     };
     parts.last_norm = [&](ValueId x_btd) { return layer_norm_layer(builder, "norm", x_btd, c_.norm_eps); };
     return build_decoder(builder, frame, parts, ids_bt);
@@ -42,15 +41,16 @@ class GptNeox final : public Model {
   std::string config_json() const override;
 
  private:
-  ValueId attend(ModelBuilder& builder, const std::string& name, ValueId x_btd, ValueId rope_tr2) const {
+  ValueId attend(ModelBuilder& builder, const std::string& name, ValueId x_btd, ValueId rope_pr2) const {
     Graph& graph = builder.graph();
     const HeadLayout heads{c_.heads, c_.heads, c_.head_dim()};
     const LinearOptions linear{.bias = c_.attention_bias, .init_std = c_.init_std};
     const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head_dim));
     const ValueId h_btd = layer_norm_layer(builder, name + "_norm", x_btd, c_.norm_eps);
     ValueId qkv_bte = linear_layer(builder, name + ".qkv", h_btd, heads.qkv_columns(), linear);
-    qkv_bte = rope(graph, name + ".rope", qkv_bte, rope_tr2, heads);
-    const ValueId out_btd = attention(graph, name, qkv_bte, {heads, scale, /*causal=*/true});
+    qkv_bte = rope(graph, name + ".rope", qkv_bte, rope_pr2, heads, builder.first_position());
+    const ValueId out_btd =
+        attention_layer(builder, name, qkv_bte, {heads, scale, /*causal=*/true, c_.attention_dropout});
     return linear_layer(builder, name + ".out", out_btd, c_.hidden_size, linear);
   }
 
@@ -62,9 +62,9 @@ class GptNeox final : public Model {
     return linear_layer(builder, name + ".down", h_btf, c_.hidden_size, linear);
   }
 
-  ValueId block(ModelBuilder& builder, const std::string& name, ValueId x_btd, ValueId rope_tr2) const {
+  ValueId block(ModelBuilder& builder, const std::string& name, ValueId x_btd, ValueId rope_pr2) const {
     const std::string residual = ".residual", attention = name + ".attention", mlp = name + ".mlp";
-    const ValueId a_btd = attend(builder, attention, x_btd, rope_tr2);
+    const ValueId a_btd = attend(builder, attention, x_btd, rope_pr2);
     if (!c_.parallel_residual) {
       x_btd = builder.add_dropped(attention + residual, a_btd, x_btd, c_.dropout);
       return builder.add_dropped(mlp + residual, feed_forward(builder, mlp, x_btd), x_btd, c_.dropout);
@@ -111,7 +111,7 @@ std::string GptNeox::config_json() const {
       R"({{
   "architectures": ["GPTNeoXForCausalLM"],
   "attention_bias": {},
-  "attention_dropout": 0.0,
+  "attention_dropout": {},
   "dtype": "float32",
   "hidden_act": "{}",
   "hidden_dropout": {},
@@ -131,9 +131,10 @@ std::string GptNeox::config_json() const {
   "vocab_size": {}
 }}
 )",
-      c_.attention_bias, gelu_name(c_.gelu_tanh), c_.dropout, c_.hidden_size, c_.init_std, c_.ffn_size,
-      c_.norm_eps, c_.max_positions, c_.heads, c_.layers, c_.rotary_fraction, c_.rope_theta, c_.rope_theta,
-      c_.rotary_fraction, c_.tie_embeddings, c_.parallel_residual, c_.vocab_size);
+      c_.attention_bias, c_.attention_dropout, gelu_name(c_.gelu_tanh), c_.dropout, c_.hidden_size,
+      c_.init_std, c_.ffn_size, c_.norm_eps, c_.max_positions, c_.heads, c_.layers, c_.rotary_fraction,
+      c_.rope_theta, c_.rope_theta, c_.rotary_fraction, c_.tie_embeddings, c_.parallel_residual,
+      c_.vocab_size);
 }
 
 }  // namespace
@@ -170,6 +171,7 @@ GptNeoxConfig read_gpt_neox_config(const JsonConfig& json) {
   c.tie_embeddings = json.boolean("tie_word_embeddings", false);
   c.init_std = json.number("initializer_range", 0.02);
   c.dropout = json.number("hidden_dropout", 0.0);
+  c.attention_dropout = json.number("attention_dropout", 0.0);
   TS_CHECK(c.hidden_size % c.heads == 0,
            "{}: 'hidden_size' is {}, expected a multiple of 'num_attention_heads', which is {}",
            json.source(), c.hidden_size, c.heads);
@@ -181,7 +183,6 @@ GptNeoxConfig read_gpt_neox_config(const JsonConfig& json) {
   };
   refuse(json.text("rope_parameters.rope_type", "default") == "default", "a rope_type other than 'default'");
   refuse(!json.has("rope_scaling"), "rope_scaling");
-  refuse(json.number("attention_dropout", 0.0) == 0.0, "attention_dropout other than 0");
   return c;
 }
 

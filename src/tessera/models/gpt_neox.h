@@ -23,7 +23,8 @@ struct GptNeoxConfig {
   bool attention_bias = true;
   bool tie_embeddings = false;
   double init_std = 0.02;
-  double dropout = 0.0;  // of the embedding and of both halves of a block
+  double dropout = 0.0;            // of the embedding and of both halves of a block
+  double attention_dropout = 0.0;  // of probabilities
 
   std::int64_t head_dim() const { return hidden_size / heads; }
   // Rounded down, as transformers does.

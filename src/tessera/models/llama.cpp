@@ -1,4 +1,5 @@
-// Shapes: b batch, t sequence, d hidden size, e qkv columns, f feed-forward size, v vocabulary.
+// Shapes: b batch, t sequence, d hidden size, e qkv columns, f feed-forward size, v vocabulary, p positions,
+// r half of the rotary dim.
 #include "tessera/models/llama.h"
 
 #include <cmath>
@@ -6,7 +7,6 @@
 #include "tessera/models/decoder.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/activation.h"
-#include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/rope.h"
 
@@ -22,12 +22,12 @@ class Llama final : public Model {
 
   std::vector<Prediction> build(ModelBuilder& builder, ValueId ids_bt) const override {
     const DecoderFrame frame{c_.vocab_size, c_.hidden_size, c_.layers, c_.tie_embeddings, c_.init_std};
-    const std::int64_t seq_len = builder.graph().type(ids_bt).shape[1];
-    const ValueId rope_tr2 =
-        rope_table(builder.graph(), "rope_table", {seq_len, c_.head_dim, c_.rope_theta, builder.dtype()});
+    const std::int64_t positions = builder.num_positions(builder.graph().type(ids_bt).shape[1]);
+    const ValueId rope_pr2 =
+        rope_table(builder.graph(), "rope_table", {positions, c_.head_dim, c_.rope_theta, builder.dtype()});
     DecoderParts parts;
     parts.block = [&](const std::string& name, ValueId x_btd) {
-      return block(builder, name, x_btd, rope_tr2);
+      return block(builder, name, x_btd, rope_pr2);
     };
     parts.last_norm = [&](ValueId x_btd) { return rms_norm_layer(builder, "norm", x_btd, c_.norm_eps); };
     return build_decoder(builder, frame, parts, ids_bt);
@@ -37,7 +37,7 @@ class Llama final : public Model {
   std::string config_json() const override;
 
  private:
-  ValueId block(ModelBuilder& builder, const std::string& name, ValueId x_btd, ValueId rope_tr2) const {
+  ValueId block(ModelBuilder& builder, const std::string& name, ValueId x_btd, ValueId rope_pr2) const {
     Graph& graph = builder.graph();
     const HeadLayout heads{c_.heads, c_.kv_heads, c_.head_dim};
     const LinearOptions plain{.bias = false, .init_std = c_.init_std};
@@ -46,8 +46,9 @@ class Llama final : public Model {
 
     ValueId h_btd = rms_norm_layer(builder, name + ".attention_norm", x_btd, c_.norm_eps);
     ValueId qkv_bte = linear_layer(builder, name + ".attention.qkv", h_btd, heads.qkv_columns(), qkv);
-    qkv_bte = rope(graph, name + ".attention.rope", qkv_bte, rope_tr2, heads);
-    h_btd = attention(graph, name + ".attention", qkv_bte, {heads, scale, /*causal=*/true});
+    qkv_bte = rope(graph, name + ".attention.rope", qkv_bte, rope_pr2, heads, builder.first_position());
+    h_btd = attention_layer(builder, name + ".attention", qkv_bte,
+                            {heads, scale, /*causal=*/true, c_.attention_dropout});
     h_btd = linear_layer(builder, name + ".attention.out", h_btd, c_.hidden_size, plain);
     x_btd = add(graph, name + ".attention.residual", h_btd, x_btd);
 
@@ -98,6 +99,7 @@ std::string Llama::config_json() const {
       R"({{
   "architectures": ["{}"],
   "attention_bias": {},
+  "attention_dropout": {},
   "dtype": "float32",
   "head_dim": {},
   "hidden_act": "silu",
@@ -116,9 +118,9 @@ std::string Llama::config_json() const {
   "vocab_size": {}
 }}
 )",
-      c_.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM", false, c_.head_dim, c_.hidden_size, c_.init_std,
-      c_.ffn_size, c_.max_positions, c_.qkv_bias ? "qwen2" : "llama", c_.heads, c_.layers, c_.kv_heads,
-      c_.norm_eps, c_.rope_theta, c_.rope_theta, c_.tie_embeddings, c_.vocab_size);
+      c_.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM", false, c_.attention_dropout, c_.head_dim,
+      c_.hidden_size, c_.init_std, c_.ffn_size, c_.max_positions, c_.qkv_bias ? "qwen2" : "llama", c_.heads,
+      c_.layers, c_.kv_heads, c_.norm_eps, c_.rope_theta, c_.rope_theta, c_.tie_embeddings, c_.vocab_size);
 }
 
 }  // namespace
@@ -149,6 +151,7 @@ LlamaConfig read_llama_config(const JsonConfig& json) {
   c.tie_embeddings = json.boolean("tie_word_embeddings", false);
   c.init_std = json.number("initializer_range", 0.02);
   c.qkv_bias = qwen2;
+  c.attention_dropout = json.number("attention_dropout", 0.0);
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };
@@ -163,7 +166,6 @@ LlamaConfig read_llama_config(const JsonConfig& json) {
   refuse(!json.boolean("use_sliding_window", false), "use_sliding_window");
   refuse(json.text("rope_parameters.rope_type", "default") == "default", "a rope_type other than 'default'");
   refuse(!json.has("rope_scaling"), "rope_scaling");
-  refuse(json.number("attention_dropout", 0.0) == 0.0, "attention_dropout other than 0");
   return c;
 }
 

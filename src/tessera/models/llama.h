@@ -21,6 +21,7 @@ struct LlamaConfig {
   bool tie_embeddings = false;
   bool qkv_bias = false;
   double init_std = 0.02;
+  double attention_dropout = 0.0;  // of probabilities
 };
 
 std::unique_ptr<Model> make_llama(const LlamaConfig& config);

@@ -16,13 +16,23 @@ ValueId ModelBuilder::parameter(const std::string& name, const Shape& shape, Ini
 }
 
 ValueId ModelBuilder::add_dropped(const std::string& name, ValueId x, ValueId residual, double rate) {
-  if (training_ && rate > 0) {
-    if (dropout_key_ == kNoValue) {
-      dropout_key_ = graph_.add_input(std::string(kDropoutKeyInput), kDropoutKeyType, Role::batch);
-    }
-    return dropout_add(graph_, name, x, residual, dropout_key_, {rate, num_dropouts_++});
-  }
+  if (drops(rate)) return dropout_add(graph_, name, x, residual, dropout_key(), {rate, next_dropout()});
   return residual == kNoValue ? x : add(graph_, name, x, residual);
+}
+
+ValueId ModelBuilder::first_position() {
+  if (has_caches() && first_position_ == kNoValue) {
+    first_position_ =
+        graph_.add_input(std::string(kFirstPositionInput), {DType::i32, Shape{1}}, Role::scalar);
+  }
+  return first_position_;
+}
+
+ValueId ModelBuilder::dropout_key() {
+  if (dropout_key_ == kNoValue) {
+    dropout_key_ = graph_.add_input(std::string(kDropoutKeyInput), kDropoutKeyType, Role::batch);
+  }
+  return dropout_key_;
 }
 
 void fill_initial_values(const Parameter& parameter, std::uint64_t seed, std::int64_t first_element,

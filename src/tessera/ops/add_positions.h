@@ -1,4 +1,5 @@
-// add_positions: adds the first T rows of a learned position table to every sequence of a batch.
+// add_positions: adds rows of a learned position table, the first T unless told otherwise, to every sequence
+// of a batch.
 #pragma once
 
 #include "tessera/ops/cut_range.h"
@@ -12,6 +13,8 @@ struct AddPositionsAttrs {
 };
 
 // x[B, T, D], table[P, D] with P >= T -> [B, T, D]
-ValueId add_positions(Graph& graph, std::string name, ValueId x, ValueId table);
+// first i32[1]: the position of the first token, for a text that is continued; tokens behind the table have
+// its last row. kNoValue: 0. With it the op has no gradient.
+ValueId add_positions(Graph& graph, std::string name, ValueId x, ValueId table, ValueId first = kNoValue);
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #include "tessera/ops/attention.h"
 
+#include "tessera/ops/dropout_add.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/slice.h"
@@ -18,11 +19,23 @@ void check_qkv(const InferCall& call, std::size_t input) {
              qkv.text(), attrs.heads.qkv_columns());
 }
 
-// The optional operand behind the others.
-void check_key_counts(const InferCall& call, std::size_t input, std::size_t qkv) {
-  if (call.inputs.size() <= input) return;
-  call.check_dtype(input, DType::i32);
-  call.check_shape(input, Shape{call.shape(qkv)[0], 1});
+// The operands behind the first `required`.
+void check_options(const InferCall& call, std::size_t required, std::size_t qkv) {
+  call.check_num_inputs(required, required + 2);
+  const auto& attrs = call.attrs.as<AttentionAttrs>();
+  call.check(attrs.dropout >= 0 && attrs.dropout < 1, "dropout is {}, expected 0 <= dropout < 1",
+             attrs.dropout);
+  const std::size_t least = required + (attrs.drops() ? 1 : 0);
+  call.check_num_inputs(least, least + 1);
+  const AttentionOptions options = attention_options(attrs, call.inputs.size(), required);
+  if (options.key_counts != AttentionOptions::kNone) {
+    call.check_dtype(options.key_counts, DType::i32);
+    call.check_shape(options.key_counts, Shape{call.shape(qkv)[0], 1});
+  }
+  if (options.dropout_key != AttentionOptions::kNone) {
+    const ValueType& key = call.inputs[options.dropout_key];
+    call.check(key == kDropoutKeyType, "key is {}, expected {}", key.text(), kDropoutKeyType.text());
+  }
 }
 
 ValueType out_type(const ValueType& qkv, const HeadLayout& heads) {
@@ -34,9 +47,8 @@ ValueType lse_type(const ValueType& qkv, const HeadLayout& heads) {
 }
 
 std::vector<ValueType> infer_attention(const InferCall& call) {
-  call.check_num_inputs(1, 2);
+  check_options(call, 1, 0);
   check_qkv(call, 0);
-  check_key_counts(call, 1, 0);
   const HeadLayout& heads = call.attrs.as<AttentionAttrs>().heads;
   return {out_type(call.inputs[0], heads), lse_type(call.inputs[0], heads)};
 }
@@ -44,15 +56,14 @@ std::vector<ValueType> infer_attention(const InferCall& call) {
 void grad_attention(GradContext& context) {
   const Node node = context.node();
   std::vector<ValueId> inputs = {context.output_grad(0), node.inputs[0], node.outputs[0], node.outputs[1]};
-  if (node.inputs.size() == 2) inputs.push_back(node.inputs[1]);
+  inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
   context.set_input_grad(0, context.emit(Op::attention_grad, node.attrs, std::move(inputs))[0]);
 }
 
-// dout, qkv, out, lse[, key counts] -> dqkv
+// dout, qkv, out, lse[, key counts][, dropout key] -> dqkv
 std::vector<ValueType> infer_attention_grad(const InferCall& call) {
-  call.check_num_inputs(4, 5);
+  check_options(call, 4, 1);
   check_qkv(call, 1);
-  check_key_counts(call, 4, 1);
   const HeadLayout& heads = call.attrs.as<AttentionAttrs>().heads;
   const ValueType out = out_type(call.inputs[1], heads);
   call.check(call.inputs[0] == out && call.inputs[2] == out, "output is {} and its gradient {}, expected {}",
@@ -81,10 +92,11 @@ Cost cost_attention_grad(const Graph& graph, const Node& node) {
   return attention_cost(graph, node, 1, 5);
 }
 
-// Head by head with plain products and a T x T softmax. No plain op makes a mask of key counts.
+// Head by head with plain products and a T x T softmax. No plain op makes a mask of key counts or drops by
+// head, query and key.
 std::vector<ValueId> compose_attention(Graph& graph, const Node& node) {
-  if (node.inputs.size() == 2) return {};
   const auto& attrs = node.attrs.as<AttentionAttrs>();
+  if (node.inputs.size() > 1) return {};
   const HeadLayout& heads = attrs.heads;
   const ValueId qkv = node.inputs[0];
   const std::int64_t hd = heads.head_dim, group = heads.heads / heads.kv_heads;
@@ -114,32 +126,63 @@ std::vector<Block> head_blocks(const PlacementCall& call, bool qkv, bool columns
   return even_cut(columns ? heads.out_columns() : heads.heads, call.num_ranks);
 }
 
-// qkv[, key counts] -> out, lse
+// qkv[, key counts][, dropout key] -> out, lse
 std::vector<Block> attention_blocks(const PlacementCall& call, char letter, std::size_t operand) {
   if (letter != 'h') return {};
   return head_blocks(call, operand == 0, operand == call.inputs.size());
 }
 
-// dout, qkv, out, lse[, key counts] -> dqkv
+// dout, qkv, out, lse[, key counts][, dropout key] -> dqkv
 std::vector<Block> attention_grad_blocks(const PlacementCall& call, char letter, std::size_t operand) {
   if (letter != 'h') return {};
   return head_blocks(call, operand == 1 || operand == call.inputs.size(), operand != 3);
 }
 
+// `required` operands, then the optional ones that are there.
+std::string signature_with_options(const PlacementCall& call, std::string required,
+                                   std::size_t num_required) {
+  const auto& attrs = call.node.attrs.as<AttentionAttrs>();
+  const AttentionOptions options = attention_options(attrs, call.inputs.size(), num_required);
+  if (options.key_counts != AttentionOptions::kNone) required += " counts:bo";
+  if (options.dropout_key != AttentionOptions::kNone) required += " key:s";
+  return required;
+}
+
+std::string attention_signature(const PlacementCall& call) {
+  return signature_with_options(call, "qkv:bth", 1) + " -> out:bth lse:bht";
+}
+std::string attention_grad_signature(const PlacementCall& call) {
+  return signature_with_options(call, "dout:bth qkv:bth out:bth lse:bht", 4) + " -> dqkv^:bth";
+}
+
 Attrs local_attention(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
-  if (strategy.letter != 'h') return attrs;
   auto local = attrs.as<AttentionAttrs>();
-  local.heads = local_heads(local.heads, call);
+  if (strategy.letter == 'h') {
+    if (local.drops()) local.head_range = {true, call.axis, local.heads.heads, call.num_ranks};
+    local.heads = local_heads(local.heads, call);
+  }
+  if (strategy.letter == 'b' && local.drops() && call.axis != Axis::dp) {
+    local.batch_range = {true, call.axis, call.inputs[0].shape[0], call.num_ranks};
+  }
   return local;
 }
 
 }  // namespace
 
+AttentionOptions attention_options(const AttentionAttrs& attrs, std::size_t num_inputs,
+                                   std::size_t required) {
+  AttentionOptions options;
+  const std::size_t before_key = num_inputs - (attrs.drops() ? 1 : 0);
+  if (before_key > required) options.key_counts = required;
+  if (attrs.drops()) options.dropout_key = before_key;
+  return options;
+}
+
 OpDef attention_def() {
   return {.infer = infer_attention,
-          .placement = {.operands = "qkv:bth counts:bo -> out:bth lse:bht",
-                        .cuts = "bh",
+          .placement = {.cuts = "bh",
                         .tp_cuts = "h",
+                        .signature = attention_signature,
                         .blocks = attention_blocks,
                         .local_attrs = local_attention},
           .grad = grad_attention,
@@ -149,18 +192,20 @@ OpDef attention_def() {
 // The gradient of a shared key head is, on each rank, the sum over that rank's queries: a term.
 OpDef attention_grad_def() {
   return {.infer = infer_attention_grad,
-          .placement = {.operands = "dout:bth qkv:bth out:bth lse:bht counts:bo -> dqkv^:bth",
-                        .cuts = "bh",
+          .placement = {.cuts = "bh",
                         .tp_cuts = "h",
+                        .signature = attention_grad_signature,
                         .blocks = attention_grad_blocks,
                         .local_attrs = local_attention},
           .cost = cost_attention_grad};
 }
 
 ValueId attention(Graph& graph, std::string name, ValueId qkv, const AttentionAttrs& attrs,
-                  ValueId key_counts) {
+                  ValueId key_counts, ValueId dropout_key) {
   std::vector<ValueId> inputs = {qkv};
-  if (key_counts != kNoValue) inputs.push_back(key_counts);
+  for (ValueId option : {key_counts, dropout_key}) {
+    if (option != kNoValue) inputs.push_back(option);
+  }
   return emit(graph, Op::attention, Phase::forward, std::move(name), attrs, std::move(inputs))[0];
 }
 

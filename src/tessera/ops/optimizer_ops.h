@@ -32,14 +32,23 @@ struct SumSquaresAttrs {
   }
 };
 
+// Two orders of the same rule, both in use: eps is added to the corrected or to the uncorrected deviation,
+// and the weights decay before or after the step.
+enum class AdamWForm : std::uint8_t {
+  torch,         // torch.optim.AdamW: w := w (1 - rate decay) - rate m' / (sqrt(v') + eps)
+  transformers,  // transformers' own: w := (w - rate m' / (sqrt(v') + eps / c)) (1 - rate decay)
+};               // m' and v' with their bias corrected; c = sqrt(1 - beta2^step), v's correction
+
 struct AdamWAttrs {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
+  AdamWForm form = AdamWForm::torch;
   FlatRange range = {};  // parameter and gradient whole, of which this range is valid; the state is the range
   void describe(AttrWriter& write) const {
     write("beta1", beta1);
     write("beta2", beta2);
     write("eps", eps);
     write("weight_decay", weight_decay);
+    if (form == AdamWForm::transformers) write("form", "transformers");
     range.describe(write);
   }
 };

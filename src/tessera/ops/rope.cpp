@@ -16,26 +16,33 @@ std::vector<ValueType> infer_rope_table(const InferCall& call) {
 }
 
 std::vector<ValueType> infer_rope(const InferCall& call) {
-  call.check_num_inputs(2, 2);
+  call.check_num_inputs(2, 3);
   call.check_floating(0);
   const auto& attrs = call.attrs.as<RopeAttrs>();
+  const bool continues = call.inputs.size() == 3;
   const Shape &qkv = call.shape(0), &table = call.shape(1);
   call.check(attrs.heads.valid(), "{} query heads cannot share {} key heads", attrs.heads.heads,
              attrs.heads.kv_heads);
   call.check(qkv.rank() == 3 && qkv[2] == attrs.heads.qkv_columns(),
              "input has shape {}, expected [B, T, {}]", qkv.text(), attrs.heads.qkv_columns());
   call.check_dtype(1, accumulate_dtype(call.dtype(0)));
-  call.check(table.rank() == 3 && table[0] == qkv[1] && 2 * table[1] <= attrs.heads.head_dim && table[2] == 2,
+  const bool fits = table.rank() == 3 && (continues || table[0] == qkv[1]);
+  call.check(fits && 2 * table[1] <= attrs.heads.head_dim && table[2] == 2,
              "table has shape {}, expected [{}, at most {}, 2]", table.text(), qkv[1],
              attrs.heads.head_dim / 2);
+  if (continues) {
+    call.check_dtype(2, DType::i32);
+    call.check_shape(2, Shape{1});
+  }
   return {call.inputs[0]};
 }
 
 void grad_rope(GradContext& context) {
   RopeAttrs attrs = context.node().attrs.as<RopeAttrs>();
   attrs.inverse = !attrs.inverse;
-  const ValueId table = context.node().inputs[1];
-  context.set_input_grad(0, context.emit(Op::rope, attrs, {context.output_grad(0), table})[0]);
+  std::vector<ValueId> inputs = context.node().inputs;
+  inputs[0] = context.output_grad(0);
+  context.set_input_grad(0, context.emit(Op::rope, attrs, std::move(inputs))[0]);
 }
 
 Cost cost_rope(const Graph& graph, const Node& node) {
@@ -61,7 +68,7 @@ OpDef rope_table_def() {
 }
 OpDef rope_def() {
   return {.infer = infer_rope,
-          .placement = {.operands = "qkv:bth table:prc -> y:bth",
+          .placement = {.operands = "qkv:bth table:prc first:s -> y:bth",
                         .cuts = "bh",
                         .tp_cuts = "h",
                         .blocks = rope_blocks,
@@ -75,8 +82,12 @@ ValueId rope_table(Graph& graph, std::string name, const RopeTableAttrs& attrs) 
   return emit(graph, Op::rope_table, Phase::init, std::move(name), attrs, {})[0];
 }
 
-ValueId rope(Graph& graph, std::string name, ValueId qkv, ValueId table, const HeadLayout& heads) {
-  return emit(graph, Op::rope, Phase::forward, std::move(name), RopeAttrs{heads, false}, {qkv, table})[0];
+ValueId rope(Graph& graph, std::string name, ValueId qkv, ValueId table, const HeadLayout& heads,
+             ValueId first) {
+  std::vector<ValueId> inputs = {qkv, table};
+  if (first != kNoValue) inputs.push_back(first);
+  return emit(graph, Op::rope, Phase::forward, std::move(name), RopeAttrs{heads, false},
+              std::move(inputs))[0];
 }
 
 }  // namespace tessera

@@ -34,6 +34,9 @@ struct RopeAttrs {
 ValueId rope_table(Graph& graph, std::string name, const RopeTableAttrs& attrs);
 
 // qkv[B, T, columns], table[T, rotary_dim / 2, 2] -> [B, T, columns]
-ValueId rope(Graph& graph, std::string name, ValueId qkv, ValueId table, const HeadLayout& heads);
+// first i32[1]: the position of the first token, for a text that is continued; the table then has any number
+// of positions, and tokens behind them are turned by the last. kNoValue: 0.
+ValueId rope(Graph& graph, std::string name, ValueId qkv, ValueId table, const HeadLayout& heads,
+             ValueId first = kNoValue);
 
 }  // namespace tessera

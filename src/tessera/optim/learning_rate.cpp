@@ -5,10 +5,25 @@
 #include <numbers>
 
 namespace tessera {
+namespace {
+
+double warmup_share(const LearningRateSchedule& s, std::int64_t step) {
+  const auto t = static_cast<double>(step), w = static_cast<double>(s.warmup_steps);
+  switch (s.warmup) {
+    case Warmup::from_zero:
+      return t / w;
+    case Warmup::between:
+      return (t + 1) / (w + 1);
+    case Warmup::to_peak:
+      break;
+  }
+  return (t + 1) / w;
+}
+
+}  // namespace
 
 double learning_rate(const LearningRateSchedule& s, std::int64_t step) {
-  if (step < s.warmup_steps)
-    return s.peak * static_cast<double>(step + 1) / static_cast<double>(s.warmup_steps);
+  if (step < s.warmup_steps) return s.peak * warmup_share(s, step);
   if (s.decay == Decay::constant) return s.peak;
   const double span = static_cast<double>(std::max<std::int64_t>(1, s.decay_steps - s.warmup_steps));
   const double done = std::min(1.0, static_cast<double>(step - s.warmup_steps) / span);

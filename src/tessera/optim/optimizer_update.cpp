@@ -1,7 +1,8 @@
 #include "tessera/optim/optimizer_update.h"
 
+#include <algorithm>
+
 #include "tessera/ops/lamb.h"
-#include "tessera/ops/optimizer_ops.h"
 #include "tessera/ops/sgd.h"
 
 namespace tessera {
@@ -35,7 +36,9 @@ class OptimizerWriter {
  private:
   const std::string& name(const ParameterGradient& p) const { return graph_.value(p.parameter).name; }
   bool may_decay(const ParameterGradient& p) const {
-    return options_.decay_1d || graph_.type(p.parameter).shape.rank() > 1;
+    const auto named = [&](const std::string& part) { return name(p).find(part) != std::string::npos; };
+    return (options_.decay_1d || graph_.type(p.parameter).shape.rank() > 1) &&
+           std::ranges::none_of(options_.no_decay, named);
   }
   double decay(const ParameterGradient& p) const { return may_decay(p) ? options_.weight_decay : 0.0; }
 
@@ -95,7 +98,7 @@ class OptimizerWriter {
   void append_adamw() {
     for (const ParameterGradient& p : parameters_) {
       adamw(graph_, "adamw." + name(p), add_moments(p),
-            {options_.beta1, options_.beta2, options_.eps, decay(p)});
+            {options_.beta1, options_.beta2, options_.eps, decay(p), options_.form});
     }
   }
 

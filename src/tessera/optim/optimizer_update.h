@@ -3,8 +3,11 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "tessera/graph/graph.h"
+#include "tessera/ops/optimizer_ops.h"
 
 namespace tessera {
 
@@ -19,11 +22,13 @@ struct OptimizerOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
+  AdamWForm form = AdamWForm::torch;  // adamw
   double weight_decay = 0.1;
-  bool decay_1d = false;   // also decay biases and norm weights; lamb scales only what may decay
-  double clip_norm = 1.0;  // 0: off
-  double momentum = 0.9;   // sgd
-  bool trust_clip = true;  // lamb: |weight| / |direction| is at most 1
+  bool decay_1d = false;              // also decay biases and norm weights; lamb scales only what may decay
+  std::vector<std::string> no_decay;  // parameters with one of these in their name do not decay
+  double clip_norm = 1.0;             // 0: off
+  double momentum = 0.9;              // sgd
+  bool trust_clip = true;             // lamb: |weight| / |direction| is at most 1
   // Of the moments and of the weights that are updated. Under bf16 parameters with fp32 state have an fp32
   // master copy, with bf16 state none.
   DType state_dtype = DType::f32;

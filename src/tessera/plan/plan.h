@@ -23,7 +23,7 @@ enum class Region : std::uint8_t {
   persistent,
   kept,
   temporary,
-  external,  // a parameter that lies in another executor's arena
+  external,  // a parameter or a cache that lies in another executor's arena
 };
 
 struct Location {
@@ -72,6 +72,7 @@ using FusesFunction = std::function<bool(const Graph&, const Node& first, const 
 struct PlanOptions {
   std::vector<int> num_slots = {1};  // of each chunk
   bool external_parameters = false;  // evaluation reads the weights where training keeps them
+  bool external_caches = false;      // the two graphs of generation work on the same caches
   FusesFunction fuses = {};          // none: no pairs
   bool reuse_memory = true;          // off: every value has bytes of its own, to find who overwrites what
 };

@@ -112,7 +112,9 @@ class StorageAssigner {
   // The host reads outputs after the program, when its temporaries are gone. One that backward reads as
   // well stays with its micro-batch: the next slot's forward would overwrite it anywhere else.
   Region home_of(ValueId id) const {
-    if (options_.external_parameters && graph_.value(id).role == Role::parameter) return Region::external;
+    const Role role = graph_.value(id).role;
+    if (options_.external_parameters && role == Role::parameter) return Region::external;
+    if (options_.external_caches && role == Role::cache) return Region::external;
     const Region region = region_of(graph_, id, uses_[index(id)]);
     return is_output_[index(id)] && region == Region::temporary ? Region::persistent : region;
   }

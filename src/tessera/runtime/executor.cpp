@@ -116,7 +116,11 @@ TensorView Executor::view(ValueId value, int slot) const {
   const ValueType& type = graph_.type(value);
   if (plan_.locations[static_cast<std::size_t>(value)].region == Region::external) {
     TS_ASSERT(weights_of_ != nullptr);
-    const TensorView theirs = weights_of_->input(graph_.value(value).name);
+    ValueId state = value;  // a cache's next content has no name there
+    for (const StateUpdate& update : graph_.state_updates()) {
+      if (update.after == value) state = update.before;
+    }
+    const TensorView theirs = weights_of_->input(graph_.value(state).name);
     TS_ASSERT(theirs.dtype == type.dtype && theirs.shape == type.shape);
     return theirs;
   }

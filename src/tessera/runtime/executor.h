@@ -25,8 +25,8 @@ struct ProgramRun {
 
 class Executor {
  public:
-  // Runs the init program. `device` must outlive the executor, and so must `weights_of`, whose
-  // parameters a plan with external parameters reads.
+  // Runs the init program. `device` must outlive the executor, and so must `weights_of`, whose parameters or
+  // caches a plan that says so works on.
   Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of = nullptr,
            const RankGroups* ranks = nullptr);
   Executor(const Executor&) = delete;

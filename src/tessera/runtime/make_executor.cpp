@@ -12,7 +12,9 @@ Plan plan_on(const Device& device, const Graph& graph, PlanOptions options) {
 
 std::unique_ptr<Executor> make_executor(Device& device, Graph graph, const ExecutorOptions& options) {
   Plan plan = plan_on(device, graph,
-                      {.num_slots = options.num_slots, .external_parameters = options.weights_of != nullptr});
+                      {.num_slots = options.num_slots,
+                       .external_parameters = options.weights_of != nullptr,
+                       .external_caches = options.shares_caches});
   return std::make_unique<Executor>(std::move(graph), std::move(plan), device, options.weights_of,
                                     options.ranks);
 }

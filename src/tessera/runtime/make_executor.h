@@ -12,6 +12,7 @@ namespace tessera {
 struct ExecutorOptions {
   std::vector<int> num_slots = {1};      // of each chunk
   const Executor* weights_of = nullptr;  // where the parameters lie, if not in its own arena
+  bool shares_caches = false;            // they lie there, too
   const RankGroups* ranks = nullptr;
 };
 

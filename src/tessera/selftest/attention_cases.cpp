@@ -1,7 +1,7 @@
 // Attention and rotary positions.
 #include <cmath>
 
-#include "tessera/ops/attention.h"
+#include "tessera/ops/cached_attention.h"
 #include "tessera/ops/rope.h"
 #include "tessera/selftest/case_builders.h"
 
@@ -14,16 +14,20 @@ struct HeadsCase {
   bool causal = true;
   bool large = false;
   bool padded = false;
+  double dropout = 0;
 };
 
 std::string label_of(const HeadsCase& c) {
-  return fmt::format("{} heads, {} for keys, of {}{}{}", c.heads.heads, c.heads.kv_heads, c.heads.head_dim,
-                     c.causal ? "" : ", not causal", c.padded ? ", padded" : "");
+  return fmt::format("{} heads, {} for keys, of {}{}{}{}", c.heads.heads, c.heads.kv_heads, c.heads.head_dim,
+                     c.causal ? "" : ", not causal", c.padded ? ", padded" : "",
+                     c.dropout > 0 ? ", dropout" : "");
 }
 
 void add_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& c) {
   const auto tokens = static_cast<double>(c.seq_len);
-  const AttentionAttrs attrs{c.heads, 1 / std::sqrt(static_cast<double>(c.heads.head_dim)), c.causal};
+  AttentionAttrs attrs{c.heads, 1 / std::sqrt(static_cast<double>(c.heads.head_dim)), c.causal};
+  attrs.dropout = c.dropout;
+  attrs.stream = 11;
   const CaseInput qkv = normal(t, {c.batch, c.seq_len, c.heads.qkv_columns()});
   const CaseInput out = normal(t, {c.batch, c.seq_len, c.heads.out_columns()});
   // About what the scores of such a qkv give: the gradient's probabilities are then at most about 1.
@@ -39,6 +43,11 @@ void add_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& c) {
     for (OpCase* op_case : {&forward, &backward})
       op_case->inputs.push_back(integers({c.batch, 1}, 1, c.seq_len + 1));
   }
+  if (c.dropout > 0) {
+    // The first sequence is far into the global batch: the counters pass 2^32.
+    for (OpCase* op_case : {&forward, &backward})
+      op_case->inputs.push_back(integers({4}, 100'000, 2'000'000));
+  }
   cases.push_back(std::move(forward));
   cases.push_back(std::move(backward));
 }
@@ -50,6 +59,26 @@ void add_rope(std::vector<OpCase>& cases, DType t, const HeadsCase& c, std::int6
     cases.push_back(
         {Op::rope, inverse ? "back" : "", RopeAttrs{c.heads, inverse}, {qkv, table}, element_bound(t)});
   }
+  const CaseInput longer = uniform(DType::f32, {2 * c.seq_len, rotary_dim / 2, 2}, -1, 1);
+  cases.push_back({Op::rope,
+                   "continued",
+                   RopeAttrs{c.heads, false},
+                   {qkv, longer, integers({1}, 0, 2 * c.seq_len)},
+                   element_bound(t)});
+}
+
+// Tokens behind the first 60 of the caches; those that do not fit are padding.
+void add_cached_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& c, std::int64_t positions) {
+  const HeadLayout& heads = c.heads;
+  const AttentionAttrs attrs{heads, 1 / std::sqrt(static_cast<double>(heads.head_dim)), true};
+  const CaseInput qkv = normal(t, {c.batch, c.seq_len, heads.qkv_columns()});
+  const CaseInput keys = normal(t, key_cache_type(t, c.batch, positions, heads).shape);
+  const CaseInput values = normal(t, value_cache_type(t, c.batch, positions, heads).shape);
+  cases.push_back({Op::cached_attention,
+                   label_of(c),
+                   attrs,
+                   {qkv, keys, values, integers({1}, 60, positions - c.seq_len + 1)},
+                   t == DType::bf16 ? 2e-2 : 2e-5});
 }
 
 }  // namespace
@@ -81,9 +110,22 @@ void add_attention_cases(std::vector<OpCase>& cases) {
                                {3, 100, {2, 1, 64}, false, false, true},
                                {3, 70, {3, 3, 33}, true, false, true},
                                {5, 300, {2, 2, 96}, false, false, true},
-                               {32, 128, {16, 16, 64}, false, true, true}}) {
+                               {32, 128, {16, 16, 64}, false, true, true},
+                               {2, 100, {4, 2, 32}, true, false, false, 0.1},
+                               {2, 70, {2, 2, 64}, false, false, false, 0.5},
+                               {1, 129, {2, 1, 128}, true, false, false, 0.1},
+                               {1, 37, {2, 1, 33}, true, false, false, 0.1},
+                               {1, 50, {2, 1, 160}, false, false, false, 0.1},
+                               {3, 100, {2, 1, 64}, false, false, true, 0.1},
+                               {8, 1024, {12, 12, 64}, true, true, false, 0.1},
+                               {32, 128, {16, 16, 64}, false, true, true, 0.1}}) {
       add_attention(cases, t, c);
     }
+    add_cached_attention(cases, t, {1, 1, {12, 12, 64}}, 128);
+    add_cached_attention(cases, t, {1, 1, {32, 8, 128}}, 2048);
+    add_cached_attention(cases, t, {2, 3, {3, 1, 33}}, 64);
+    add_cached_attention(cases, t, {1, 64, {8, 2, 96}}, 512);
+    add_cached_attention(cases, t, {1, 5, {2, 2, 160}}, 320);
   }
 }
 

@@ -110,6 +110,11 @@ void add_tables(std::vector<OpCase>& cases, DType t) {
     const Shape table{1024, x[2]};
     cases.push_back(
         {Op::add_positions, "", AddPositionsAttrs{}, {normal(t, x), normal(t, table)}, element_bound(t)});
+    cases.push_back({Op::add_positions,
+                     "continued",
+                     AddPositionsAttrs{},
+                     {normal(t, x), normal(t, table), integers({1}, 0, 1024)},
+                     element_bound(t)});
     cases.push_back({Op::add_positions_grad,
                      "",
                      AddPositionsAttrs{},

@@ -1,5 +1,6 @@
 // Ops whose operands are cut over two ranks, and the collectives. The ranks are threads of this process.
 #include "tessera/ops/add_positions.h"
+#include "tessera/ops/attention.h"
 #include "tessera/ops/cross_entropy.h"
 #include "tessera/ops/dropout_add.h"
 #include "tessera/ops/embedding.h"
@@ -69,6 +70,15 @@ void add_cut_sequences(std::vector<OpCase>& cases, DType t) {
                    kTwoTp});
   const DropoutAttrs attrs{.rate = 0.2, .stream = 3, .cut_dim = 1, .cut = cut};
   cases.push_back({Op::dropout_add, "cut", attrs, {x, key, x}, element_bound(t), kTwoTp});
+  AttentionAttrs heads{.heads = {2, 1, 32}, .scale = 0.2, .dropout = 0.3, .stream = 5};
+  heads.head_range = {true, Axis::tp, 4, 2};
+  const CaseInput qkv = normal(t, {3, 50, heads.heads.qkv_columns()});
+  cases.push_back({Op::attention,
+                   "cut, dropout",
+                   heads,
+                   {qkv, integers({4}, 0, 2'000'000)},
+                   t == DType::bf16 ? 2e-2 : 2e-5,
+                   kTwoTp});
 }
 
 void add_cut_updates(std::vector<OpCase>& cases, DType t) {

@@ -22,14 +22,16 @@ void add_update_rules(std::vector<OpCase>& cases, const UpdateTypes& types, cons
   const CaseInput moment1 = normal(types.state, shape, 0.1), moment2 = uniform(types.state, shape, 0, 0.1);
   const CaseInput rate = uniform(DType::f32, {}, 1e-3, 2e-3), step = integers({}, 3, 400);
   const CaseInput clip = uniform(DType::f32, {}, 0.5, 1), squares = uniform(DType::f32, {6}, 1, 9);
-  const auto add = [&](Op op, Attrs attrs, std::vector<CaseInput> inputs) {
+  const auto add = [&](Op op, Attrs attrs, std::vector<CaseInput> inputs, std::string_view note = "") {
     if (types.master) inputs.push_back(normal(DType::f32, shape));
     const bool narrow = types.param == DType::bf16 || types.state == DType::bf16;
-    cases.push_back({op,
-                     fmt::format("state {}{}", dtype_name(types.state), types.master ? ", master copy" : ""),
-                     std::move(attrs), std::move(inputs), element_bound(narrow ? DType::bf16 : DType::f32)});
+    cases.push_back(
+        {op, fmt::format("state {}{}{}", dtype_name(types.state), types.master ? ", master copy" : "", note),
+         std::move(attrs), std::move(inputs), element_bound(narrow ? DType::bf16 : DType::f32)});
   };
-  add(Op::adamw, AdamWAttrs{0.9, 0.95, 1e-8, 0.1}, {param, grad, moment1, moment2, rate, step, clip});
+  const std::vector<CaseInput> adamw = {param, grad, moment1, moment2, rate, step, clip};
+  add(Op::adamw, AdamWAttrs{0.9, 0.95, 1e-8, 0.1}, adamw);
+  add(Op::adamw, AdamWAttrs{0.9, 0.999, 1e-6, 0.1, AdamWForm::transformers}, adamw, ", transformers' form");
   add(Op::sgd, SgdAttrs{0.9, 0.1}, {param, grad, moment1, rate, clip});
   add(Op::lamb_direction, LambDirectionAttrs{0.9, 0.999, 1e-6, 0.01},
       {param, grad, moment1, moment2, step, clip});

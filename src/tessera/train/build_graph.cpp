@@ -1,5 +1,7 @@
 #include "tessera/train/build_graph.h"
 
+#include <algorithm>
+
 #include "tessera/autodiff/differentiate.h"
 #include "tessera/ops/cross_entropy.h"
 #include "tessera/ops/linear.h"
@@ -49,6 +51,13 @@ BuiltGraph finish(ModelBuilder& builder, std::vector<std::string> targets = {}) 
   return {std::move(folded.graph), builder.parameters(), std::move(folded.names), std::move(targets)};
 }
 
+void mark_logits(Graph& graph, const Prediction& p) {
+  const std::string name = name_for_targets(kLogitsOutput, p.targets);
+  ValueId logits = linear(graph, name, p.hidden, p.weight, p.bias);
+  if (p.words > 0) logits = slice(graph, name + ".words", logits, 0, p.words);
+  graph.mark_output(name, logits);
+}
+
 }  // namespace
 
 std::string name_for_targets(std::string_view name, std::string_view targets) {
@@ -84,14 +93,25 @@ BuiltGraph build_loss_graph(const Model& model, BatchShape shape, DType dtype) {
 
 BuiltGraph build_logits_graph(const Model& model, BatchShape shape, DType dtype) {
   ModelBuilder builder(dtype, /*training=*/false);
-  Graph& graph = builder.graph();
   for (const Prediction& p : model.build(builder, add_ids(model, builder, shape))) {
-    const std::string name = name_for_targets(kLogitsOutput, p.targets);
-    ValueId logits = linear(graph, name, p.hidden, p.weight, p.bias);
-    if (p.words > 0) logits = slice(graph, name + ".words", logits, 0, p.words);
-    graph.mark_output(name, logits);
+    mark_logits(builder.graph(), p);
   }
   return finish(builder);
+}
+
+BuiltGraph build_generation_graph(const Model& model, const GenerationShape& shape, DType dtype) {
+  ModelBuilder builder(dtype, /*training=*/false, shape.positions);
+  const std::vector<Prediction> predictions =
+      model.build(builder, add_ids(model, builder, {1, shape.tokens}));
+  // The tokens come first.
+  if (shape.logits) mark_logits(builder.graph(), predictions[0]);
+  BuiltGraph built = finish(builder);
+  const bool cached = std::ranges::any_of(built.graph.nodes(),
+                                          [](const Node& node) { return node.op == Op::cached_attention; });
+  TS_CHECK(cached && built.folded_attentions.empty(),
+           "this model cannot continue texts: its attention is not nn/layers.h's attention_layer, which has "
+           "caches");
+  return built;
 }
 
 std::int64_t training_flops(const Model& model, BatchShape shape) {

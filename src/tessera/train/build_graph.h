@@ -1,5 +1,6 @@
 // The graphs of a run, from a model written for one device: a training step (forward, backward,
-// update), evaluation (the loss alone) and generation (the logits). Steps 3 to 5 of the data's path.
+// update), evaluation (the loss alone, or the logits) and generation (logits of a text that is continued).
+// Steps 3 to 5 of the data's path.
 #pragma once
 
 #include <string_view>
@@ -46,6 +47,15 @@ BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& 
 // One output for each prediction: "loss" of the tokens, "loss.<targets>" of others.
 BuiltGraph build_loss_graph(const Model& model, BatchShape shape, DType dtype);
 BuiltGraph build_logits_graph(const Model& model, BatchShape shape, DType dtype);
+
+// Tokens of a text that is continued, with caches of `positions` tokens (a multiple of kCacheMultiple).
+// Without logits only the caches are filled: all of a prompt but its last token.
+struct GenerationShape {
+  std::int64_t tokens = 1;
+  std::int64_t positions = 0;
+  bool logits = true;
+};
+BuiltGraph build_generation_graph(const Model& model, const GenerationShape& shape, DType dtype);
 
 // Flops of one training step's matrix products and attention per micro-batch, by the usual count:
 // backward costs twice the forward, recomputed work is not counted.

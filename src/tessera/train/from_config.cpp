@@ -7,7 +7,9 @@
 #include "tessera/backend/cuda/cuda_device.h"
 #include "tessera/backend/null/null_device.h"
 #include "tessera/base/mapped_file.h"
+#include "tessera/models/bert.h"
 #include "tessera/models/gpt2.h"
+#include "tessera/models/gpt_neox.h"
 #include "tessera/models/llama.h"
 
 namespace tessera {
@@ -43,9 +45,44 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.tie_embeddings = keys.tie_embeddings;
   c.init_std = init_std;
-  c.embedding_dropout = c.residual_dropout = keys.dropout;
+  c.embedding_dropout = c.residual_dropout = c.attention_dropout = keys.dropout;
   c.padded_vocab_size =
       (keys.vocab_size + keys.vocab_multiple - 1) / keys.vocab_multiple * keys.vocab_multiple;
+  return c;
+}
+
+GptNeoxConfig gpt_neox_config(const ArchitectureKeys& keys, double init_std) {
+  GptNeoxConfig c;
+  c.vocab_size = keys.vocab_size;
+  c.hidden_size = keys.hidden_size;
+  c.layers = keys.layers;
+  c.heads = keys.attention.heads;
+  c.ffn_size = keys.ffn_size;
+  c.max_positions = keys.max_positions;
+  c.norm_eps = keys.norm_eps;
+  c.rotary_fraction = keys.attention.rotary_fraction;
+  c.rope_theta = keys.attention.rope_theta;
+  c.parallel_residual = keys.parallel_residual;
+  c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
+  c.tie_embeddings = keys.tie_embeddings;
+  c.init_std = init_std;
+  c.dropout = c.attention_dropout = keys.dropout;
+  return c;
+}
+
+BertConfig bert_config(const ArchitectureKeys& keys, double init_std) {
+  BertConfig c;
+  c.vocab_size = keys.vocab_size;
+  c.hidden_size = keys.hidden_size;
+  c.layers = keys.layers;
+  c.heads = keys.attention.heads;
+  c.ffn_size = keys.ffn_size;
+  c.max_positions = keys.max_positions;
+  c.token_types = keys.token_types;
+  c.norm_eps = keys.norm_eps;
+  c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
+  c.init_std = init_std;
+  c.dropout = c.attention_dropout = keys.dropout;
   return c;
 }
 
@@ -53,6 +90,9 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
 static_assert(static_cast<int>(ScheduleName::interleaved) == static_cast<int>(ScheduleKind::interleaved));
 
 static_assert(static_cast<int>(OptimizerName::sgd) == static_cast<int>(OptimizerKind::sgd));
+static_assert(static_cast<int>(AdamWFormName::transformers) == static_cast<int>(AdamWForm::transformers));
+static_assert(static_cast<int>(DecayName::cosine) == static_cast<int>(Decay::cosine));
+static_assert(static_cast<int>(WarmupName::between) == static_cast<int>(Warmup::between));
 
 OptimizerOptions optimizer_options(const OptimizerKeys& keys) {
   OptimizerOptions options;
@@ -60,8 +100,10 @@ OptimizerOptions optimizer_options(const OptimizerKeys& keys) {
   options.beta1 = keys.beta1;
   options.beta2 = keys.beta2;
   options.eps = keys.eps;
+  options.form = static_cast<AdamWForm>(keys.form);
   options.weight_decay = keys.weight_decay;
   options.decay_1d = keys.decay_1d;
+  options.no_decay = keys.no_decay;
   options.clip_norm = keys.clip_norm;
   options.momentum = keys.momentum;
   options.trust_clip = keys.trust_clip;
@@ -110,11 +152,31 @@ std::unique_ptr<Device> make_computing_device(const RunConfig& config) {
   return make_device(config);
 }
 
+std::unique_ptr<Device> make_planning_device(const RunConfig& config) {
+  if (config.device != DeviceName::cuda) return make_device(config);
+  try {
+    return make_device(config);
+  } catch (const Error&) {  // no GPU here, or a build without CUDA
+    return make_null_device();
+  }
+}
+
 std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenizer_vocab_size) {
   if (!config.model.config.empty()) return load_model_config(config.model.config);
   const ArchitectureKeys keys = resolved_architecture(config, tokenizer_vocab_size);
-  if (keys.type == ModelTypeName::gpt2) return make_gpt2(gpt2_config(keys, config.model.init_std));
-  return make_llama(llama_config(keys, config.model.init_std));
+  const double init_std = config.model.init_std;
+  switch (keys.type) {
+    case ModelTypeName::gpt2:
+      return make_gpt2(gpt2_config(keys, init_std));
+    case ModelTypeName::gpt_neox:
+      return make_gpt_neox(gpt_neox_config(keys, init_std));
+    case ModelTypeName::bert:
+      return make_bert(bert_config(keys, init_std));
+    case ModelTypeName::llama:
+    case ModelTypeName::qwen2:
+      break;
+  }
+  return make_llama(llama_config(keys, init_std));
 }
 
 DType weight_dtype(PrecisionName precision) {
@@ -129,6 +191,17 @@ TrainingGraphOptions training_graph_options(const RunConfig& config) {
   options.optimizer.parameter_norm = config.metrics.tags == MetricTags::nemo;
   options.recompute = parse_recompute(config.recompute, "recompute");
   return options;
+}
+
+LearningRateSchedule learning_rate_schedule(const RunConfig& config) {
+  LearningRateSchedule s;
+  s.peak = config.optimizer.lr;
+  s.floor = config.schedule.min_lr;
+  s.warmup_steps = config.schedule.warmup_steps;
+  s.decay_steps = decay_end(config.schedule, config.train.steps);
+  s.decay = static_cast<Decay>(config.schedule.decay);
+  s.warmup = static_cast<Warmup>(config.schedule.warmup);
+  return s;
 }
 
 Layout layout_of(const RunConfig& config) {

@@ -1,9 +1,10 @@
-// From the names in a RunConfig to the things themselves: the device and the model.
+// From the names in a RunConfig to the things themselves: the device, the model, the schedule, the layout.
 #pragma once
 
 #include <memory>
 
 #include "tessera/models/model.h"
+#include "tessera/optim/learning_rate.h"
 #include "tessera/runtime/device.h"
 #include "tessera/train/build_graph.h"
 #include "tessera/train/layout.h"
@@ -12,6 +13,9 @@
 namespace tessera {
 
 std::unique_ptr<Device> make_device(const RunConfig& config);
+// What a plan is made for without running it: where there is no GPU the null device stands in for it, so that
+// a plan for GPUs can be made anywhere, without the scratch of their kernels.
+std::unique_ptr<Device> make_planning_device(const RunConfig& config);
 // Refuses device = null, which plans a step but has no memory to run it in.
 std::unique_ptr<Device> make_computing_device(const RunConfig& config);
 
@@ -20,6 +24,7 @@ std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenize
 
 DType weight_dtype(PrecisionName precision);
 TrainingGraphOptions training_graph_options(const RunConfig& config);
+LearningRateSchedule learning_rate_schedule(const RunConfig& config);
 Layout layout_of(const RunConfig& config);
 
 }  // namespace tessera

@@ -1,87 +1,87 @@
 #include "tessera/train/generate.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <numeric>
+#include <cstring>
 
-#include "tessera/base/philox.h"
-#include "tessera/runtime/host_tensor.h"
+#include "tessera/ops/cached_attention.h"
 #include "tessera/runtime/make_executor.h"
 
 namespace tessera {
+namespace {
 
-std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& options, std::uint64_t draw) {
-  std::vector<std::int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  // Ties are broken by id, so that the same logits give the same token.
-  const auto likelier = [&](std::int32_t a, std::int32_t b) {
-    const float la = logits[static_cast<std::size_t>(a)], lb = logits[static_cast<std::size_t>(b)];
-    return la > lb || (la == lb && a < b);
-  };
-  const bool greedy = options.temperature <= 0;
-  const std::size_t wanted = greedy              ? 1
-                             : options.top_k > 0 ? static_cast<std::size_t>(options.top_k)
-                                                 : order.size();
-  const std::size_t count = std::min(wanted, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(), likelier);
-  if (greedy) return order[0];
+// Enough for matrix products to run at full speed; the last block of a prompt is padded to it.
+constexpr std::int64_t kPromptBlock = 64;
 
-  const double top = static_cast<double>(logits[static_cast<std::size_t>(order[0])]);
-  std::vector<double> cumulative(count);
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double logit = static_cast<double>(logits[static_cast<std::size_t>(order[i])]);
-    sum += std::exp((logit - top) / options.temperature);
-    cumulative[i] = sum;
-  }
-  const double target = philox_uniform(philox(options.seed, draw)[0]) * sum;
-  const auto chosen = std::lower_bound(cumulative.begin(), cumulative.end(), target) - cumulative.begin();
-  return order[std::min(static_cast<std::size_t>(chosen), count - 1)];
-}
+}  // namespace
 
-Generator::Generator(const Model& model, DType dtype, Device& device, const Executor& weights_of)
-    : model_(model), dtype_(dtype), device_(device), weights_of_(weights_of) {
+Generator::Generator(const Model& model, DType dtype, Device& device, const Executor& weights_of,
+                     std::int64_t context)
+    : device_(device), context_(context), block_(static_cast<std::size_t>(std::min(kPromptBlock, context))) {
   TS_CHECK(model.causal(),
            "this model does not continue texts: its predictions see the tokens behind them, too");
+  TS_CHECK(context >= 1 && context <= model.max_positions(),
+           "a context of {} tokens: expected 1 to the model's {} positions", context, model.max_positions());
+  const std::int64_t positions = (context + kCacheMultiple - 1) / kCacheMultiple * kCacheMultiple;
+  const auto block = static_cast<std::int64_t>(block_);
+  BuiltGraph prompt = build_generation_graph(model, {block, positions, /*logits=*/false}, dtype);
+  prompt_ = make_executor(device, std::move(prompt.graph), {.weights_of = &weights_of});
+  BuiltGraph token = build_generation_graph(model, {1, positions, /*logits=*/true}, dtype);
+  token_ =
+      make_executor(device, std::move(token.graph), {.weights_of = prompt_.get(), .shares_caches = true});
+  cached_.reserve(static_cast<std::size_t>(context));
+  padded_.resize(block_);
+  const TensorView logits = token_->output(kLogitsOutput);
+  raw_.resize(static_cast<std::size_t>(logits.num_bytes()));
+  logits_.resize(static_cast<std::size_t>(logits.num_elems()));
 }
 
-std::vector<float> Generator::next_logits(std::span<const std::int32_t> context) {
-  const auto length = std::min<std::int64_t>(
-      model_.max_positions(),
-      static_cast<std::int64_t>(std::bit_ceil(std::max<std::size_t>(16, context.size()))));
-  std::unique_ptr<Executor>& executor = by_length_[length];
-  if (!executor) {
-    Graph graph = build_logits_graph(model_, {1, length}, dtype_).graph;
-    executor = make_executor(device_, std::move(graph), {.weights_of = &weights_of_});
-  }
-  // Causal: what stands behind the context cannot reach its last position.
-  std::vector<std::int32_t> padded(static_cast<std::size_t>(length), 0);
-  std::copy(context.begin(), context.end(), padded.begin());
-  executor->write<std::int32_t>(kIdsInput, padded);
-  executor->run(Phase::forward);
-  const HostTensor host(device_, executor->output(kLogitsOutput));
-  const TensorView& logits = host.view();
-  const auto vocab = static_cast<std::size_t>(model_.vocab_size());
-  const std::size_t first = (context.size() - 1) * vocab;
-  std::vector<float> last(vocab);
-  if (dtype_ == DType::bf16) {
-    for (std::size_t i = 0; i < vocab; ++i) last[i] = static_cast<float>(logits.as<Bf16>()[first + i]);
+void Generator::run(Executor& executor, std::span<const std::int32_t> ids, std::size_t first) {
+  const auto position = static_cast<std::int32_t>(first);
+  executor.write<std::int32_t>(kIdsInput, ids);
+  executor.write<std::int32_t>(kFirstPositionInput, {&position, 1});
+  executor.run(Phase::forward);
+}
+
+void Generator::read_logits() {
+  const TensorView from = token_->output(kLogitsOutput);
+  device_.download(raw_, static_cast<const std::byte*>(from.data));
+  if (from.dtype == DType::bf16) {
+    const auto* const narrow = reinterpret_cast<const Bf16*>(raw_.data());
+    for (std::size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(narrow[i]);
   } else {
-    std::copy_n(logits.as<float>().begin() + static_cast<std::ptrdiff_t>(first), vocab, last.begin());
+    TS_ASSERT(from.dtype == DType::f32);
+    std::memcpy(logits_.data(), raw_.data(), raw_.size());
   }
-  return last;
+}
+
+std::span<const float> Generator::next_logits(std::span<const std::int32_t> ids) {
+  TS_ASSERT(!ids.empty() && std::ssize(ids) <= context_);
+  const auto differs = std::mismatch(cached_.begin(), cached_.end(), ids.begin(), ids.end()).second;
+  // The last token is run in any case: the logits are its own.
+  const std::size_t last = ids.size() - 1;
+  std::size_t known = std::min(static_cast<std::size_t>(differs - ids.begin()), last);
+  for (; known < last; known += block_) {
+    // What pads the block lands behind the prompt in the caches, where nobody looks before it is overwritten.
+    const std::span<const std::int32_t> block = ids.subspan(known, std::min(block_, last - known));
+    std::fill(std::copy(block.begin(), block.end(), padded_.begin()), padded_.end(), 0);
+    run(*prompt_, padded_, known);
+  }
+  run(*token_, ids.subspan(last), last);
+  cached_.assign(ids.begin(), ids.end());
+  read_logits();
+  return logits_;
 }
 
 void Generator::extend(std::vector<std::int32_t>& ids, std::int64_t num_tokens,
                        const SamplingOptions& options, const std::function<bool(std::int32_t)>& on_token) {
   TS_CHECK(!ids.empty(), "generation needs at least one token to start from");
-  const auto positions = static_cast<std::size_t>(model_.max_positions());
-  std::size_t begin = ids.size() > positions ? ids.size() - positions : 0;
+  Sampler sampler(options, std::ssize(logits_));
+  const auto context = static_cast<std::size_t>(context_);
+  ids.reserve(ids.size() + static_cast<std::size_t>(num_tokens));
+  std::size_t begin = ids.size() > context ? ids.size() - context : 0;
   for (std::int64_t i = 0; i < num_tokens; ++i) {
-    if (ids.size() - begin > positions) begin = ids.size() - std::max<std::size_t>(1, positions / 2);
-    const std::vector<float> logits = next_logits(std::span(ids).subspan(begin));
-    ids.push_back(sample_token(logits, options, static_cast<std::uint64_t>(i)));
+    if (ids.size() - begin > context) begin = ids.size() - std::max<std::size_t>(1, context / 2);
+    ids.push_back(sampler.pick(next_logits(std::span(ids).subspan(begin)), static_cast<std::uint64_t>(i)));
     if (!on_token(ids.back())) return;
   }
 }

@@ -1,6 +1,8 @@
 // RunConfig: everything a training run is asked to do, as plain data.
-// Read from YAML and key=value overrides by load_run_config, which refuses what the schema does not know. The
-// enums hold the names a user writes; train/ turns them into the components' own types.
+//
+// Read from YAML and from key=value overrides by load_run_config, which refuses what the schema does not
+// know; used by `tessera train`, `plan`, `eval` and golden_check. The enums hold the names a user writes;
+// train/ turns them into the components' own types. The larger groups of keys have files of their own.
 #pragma once
 
 #include <cstdint>
@@ -8,52 +10,18 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/train/cuda_keys.h"
 #include "tessera/train/data_keys.h"
 #include "tessera/train/metrics_keys.h"
+#include "tessera/train/model_keys.h"
+#include "tessera/train/optimizer_keys.h"
 
 namespace tessera {
 
-enum class ModelTypeName { llama, gpt2, qwen2 };
-enum class ActivationName { silu, gelu_tanh, gelu_erf };
-enum class OptimizerName { adamw, lamb, sgd };
-enum class DecayName { constant, linear, cosine };
-enum class PrecisionName { fp32, bf16 };
 enum class DeviceName { cpu, cuda, null };
 enum class ScheduleName { gpipe, one_f_one_b, interleaved };
-
-struct AttentionKeys {
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;  // 0: heads
-  std::int64_t head_dim = 0;  // 0: hidden_size / heads
-  double rope_theta = 10000.0;
-  bool qkv_bias = false;
-  bool operator==(const AttentionKeys&) const = default;
-};
-
-// The keys model.* that stand in for a config.json; they stay at their defaults when there is one.
-struct ArchitectureKeys {
-  ModelTypeName type = ModelTypeName::llama;
-  std::int64_t hidden_size = 0, layers = 0, ffn_size = 0;
-  std::int64_t vocab_size = 0;      // 0: the tokenizer's
-  std::int64_t vocab_multiple = 1;  // of gpt2: the embedding's rows are padded to a multiple of it
-  std::int64_t max_positions = 0;   // 0: train.seq_len
-  double norm_eps = 1e-5;
-  bool tie_embeddings = false;
-  ActivationName activation = ActivationName::silu;
-  double dropout = 0.0;  // of gpt2: of the embedding and of both halves of a block
-  AttentionKeys attention;
-  bool operator==(const ArchitectureKeys&) const = default;
-};
-
-struct ModelKeys {
-  std::string config;   // a Hugging Face config.json or its folder; empty: `architecture`
-  std::string weights;  // a Hugging Face folder or a checkpoint; empty: initial weights from the seed
-  double init_std = 0.02;
-  ArchitectureKeys architecture;
-  bool operator==(const ModelKeys&) const = default;
-};
 
 struct TrainKeys {
   std::int64_t steps = 1000;
@@ -68,27 +36,6 @@ struct TrainKeys {
   std::int64_t log_every = 10;
   std::string out = "runs/default";
   bool operator==(const TrainKeys&) const = default;
-};
-
-struct OptimizerKeys {
-  OptimizerName name = OptimizerName::adamw;
-  double lr = 3e-4;
-  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
-  double weight_decay = 0.1;
-  double clip_norm = 1.0;  // 0: off
-  bool decay_1d = false;   // whether norms' weights and biases decay too
-  double momentum = 0.9;   // of sgd
-  bool trust_clip = true;  // of lamb
-  PrecisionName state_dtype = PrecisionName::fp32;
-  bool operator==(const OptimizerKeys&) const = default;
-};
-
-struct ScheduleKeys {
-  DecayName decay = DecayName::cosine;
-  std::int64_t warmup_steps = 0;
-  std::int64_t decay_steps = 0;  // 0: train.steps
-  double min_lr = 0.0;
-  bool operator==(const ScheduleKeys&) const = default;
 };
 
 // How many ranks, and what is cut over them; their product is the number of ranks.
@@ -138,7 +85,9 @@ void validate(const RunConfig& config);
 // The inline model with every "0: from elsewhere" filled in. tokenizer_vocab_size is 0 without a tokenizer.
 ArchitectureKeys resolved_architecture(const RunConfig& config, std::int64_t tokenizer_vocab_size);
 
-std::string describe_run_config();             // every key, its default and its meaning, for --help
+std::string describe_run_config();  // every key, its default and its meaning, for --help
+// "train.steps: 1000 -> 60" for every key with another value, in the order of --help.
+std::vector<std::string> describe_changes(const RunConfig& before, const RunConfig& after);
 std::string to_yaml(const RunConfig& config);  // every key; loads to the same config
 
 }  // namespace tessera

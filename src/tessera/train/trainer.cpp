@@ -27,26 +27,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-LearningRateSchedule schedule_of(const RunConfig& config) {
-  LearningRateSchedule s;
-  s.peak = config.optimizer.lr;
-  s.floor = config.schedule.min_lr;
-  s.warmup_steps = config.schedule.warmup_steps;
-  s.decay_steps = config.schedule.decay_steps > 0 ? config.schedule.decay_steps : config.train.steps;
-  switch (config.schedule.decay) {
-    case DecayName::constant:
-      s.decay = Decay::constant;
-      break;
-    case DecayName::linear:
-      s.decay = Decay::linear;
-      break;
-    case DecayName::cosine:
-      s.decay = Decay::cosine;
-      break;
-  }
-  return s;
-}
-
 class Run {
  public:
   // `world` is null on one rank. Rank 0 speaks and writes; what it decides alone, it tells the others.
@@ -230,7 +210,7 @@ TrainSummary Run::nothing_to_do() const {
 
 TrainSummary Run::go() {
   if (first_step_ >= config_.train.steps) return nothing_to_do();
-  const LearningRateSchedule schedule = schedule_of(config_);
+  const LearningRateSchedule schedule = learning_rate_schedule(config_);
   PrefetchLoader loader(data_.train->fill, {.batch_size = config_.train.global_batch,
                                             .seq_len = config_.train.seq_len,
                                             .first_sample = first_step_ * config_.train.global_batch,

@@ -11,7 +11,9 @@
 #include <new>
 
 #include "tessera/metrics/process_memory.h"
+#include "tessera/runtime/make_executor.h"
 #include "tessera/train/from_config.h"
+#include "tessera/train/generate.h"
 #include "tessera/train/run_ranks.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
@@ -152,6 +154,34 @@ TEST_P(StepMemoryTest, ResidentMemoryIsThePlans) {
   EXPECT_GT(planned, 100e6);
   EXPECT_NEAR(static_cast<double>(after - before), planned, 0.02 * planned + kRest);
   EXPECT_NEAR(static_cast<double>(after), static_cast<double>(after_first), 1 << 20);
+}
+
+// A token of generation, too: sampled, appended, read from the caches; also where the context is read anew.
+TEST(GenerationMemoryTest, ATokenAllocatesNothing) {
+  RunConfig config;
+  ArchitectureKeys& architecture = config.model.architecture;
+  architecture.hidden_size = 48;
+  architecture.layers = 2;
+  architecture.ffn_size = 96;
+  architecture.vocab_size = 500;
+  architecture.attention.heads = 4;
+  config.train.seq_len = 32;
+  config.threads = 2;
+  const std::unique_ptr<Device> device = make_computing_device(config);
+  const std::unique_ptr<Model> model = make_model(config, 0);
+  BuiltGraph built = build_logits_graph(*model, {1, 1}, DType::f32);
+  const auto weights = make_executor(*device, std::move(built.graph));
+  initialize_weights(WeightStore(*weights), built.parameters, 1);
+  Generator generator(*model, DType::f32, *device, *weights, 32);
+  std::vector<std::int32_t> ids = {1, 2, 3};
+  std::int64_t at_first = 0, at_last = 0;
+  generator.extend(ids, 60, {.top_k = 0, .top_p = 0.9}, [&](std::int32_t) {
+    at_last = g_num_allocations;
+    if (at_first == 0) at_first = at_last;
+    return true;
+  });
+  EXPECT_EQ(ids.size(), 63u);
+  EXPECT_EQ(at_last, at_first);
 }
 
 // Four ranks of one process, each with an arena of its own.

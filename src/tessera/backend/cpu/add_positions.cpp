@@ -11,9 +11,9 @@ namespace tessera::cpu {
 void add_positions(const KernelCall& call, Context& context) {
   const Shape& shape = call.outputs[0].shape;
   const std::int64_t seq_len = shape[1], width = shape[2];
-  const std::int64_t first = first_index(call, call.attrs->as<AddPositionsAttrs>().sequence, seq_len);
-  const std::int64_t last =
-      call.inputs[1].shape[0] - 1;  // padding of a cut sequence may lie beyond the table
+  std::int64_t first = first_index(call, call.attrs->as<AddPositionsAttrs>().sequence, seq_len);
+  if (call.inputs.size() == 3) first += call.inputs[2].as<std::int32_t>()[0];
+  const std::int64_t last = call.inputs[1].shape[0] - 1;  // padding may lie beyond the table
   for_dtype(call.inputs[0].dtype, [&]<class T>(T) {
     const T *x = call.inputs[0].as<T>().data(), *table = call.inputs[1].as<T>().data();
     T* y = call.outputs[0].as<T>().data();

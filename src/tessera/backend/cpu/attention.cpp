@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tessera/backend/cpu/attention_block.h"
+#include "tessera/backend/cpu/attention_keep.h"
 #include "tessera/backend/cpu/vector_math.h"
 #include "tessera/backend/cpu/workspace.h"
 #include "tessera/base/error.h"
@@ -82,21 +83,25 @@ struct Forward {
     std::fill(s.total, s.total + kQueryBlock * kLanes<T>, T{0});
     const std::int64_t seen = std::min(shape.num_keys(b), shape.causal ? q0 + num_queries : shape.seq);
     for (std::int64_t k0 = 0; k0 < seen; k0 += kKeyBlock) {
-      add_key_block(q0, num_queries, k0, shape.num_keys(b) - k0, s);
+      add_key_block({b, h, q0, num_queries}, k0, shape.num_keys(b) - k0, s);
     }
     for (std::int64_t r = 0; r < num_queries; ++r) {
       S* to = out.data() + (b * shape.seq + q0 + r) * shape.out_width() + h * shape.head_dim;
       const T total = std::accumulate(s.total + r * kLanes<T>, s.total + (r + 1) * kLanes<T>, T{0});
-      const T inverse = 1 / total;
+      const T inverse = static_cast<T>(shape.dropout.factor) / total;
       for (std::int64_t i = 0; i < shape.head_dim; ++i) to[i] = S(s.sums[r * padded + i] * inverse);
       lse[static_cast<std::size_t>((b * shape.num_heads + h) * shape.seq + q0 + r)] =
           s.max[r] + std::log(total);
     }
   }
 
+  struct Queries {
+    std::int64_t sequence, head, first, count;
+  };
   // The keys from k0 on, of which there are `keys_left` or a block of them.
-  void add_key_block(std::int64_t q0, std::int64_t num_queries, std::int64_t k0, std::int64_t keys_left,
+  void add_key_block(const Queries& queries, std::int64_t k0, std::int64_t keys_left,
                      const Scratch<T>& s) const {
+    const std::int64_t q0 = queries.first, num_queries = queries.count;
     const std::int64_t padded = padded_head_dim<T>(shape), diagonal = q0 - k0;
     const bool on_diagonal = shape.causal && diagonal < kKeyBlock - 1;
     BlockProduct<T> product;
@@ -117,6 +122,11 @@ struct Forward {
     };
     for (std::int64_t r = 0; r < product.rows; ++r) raise_max(r, visible(r), padded, s);
     for (std::int64_t r = 0; r < product.rows; ++r) exponentiate(r, visible(r), s);
+    // Behind the totals: what is dropped counts in the softmax.
+    for (std::int64_t r = 0; r < (shape.dropout.drops() ? num_queries : 0); ++r) {
+      drop(keep_bits(shape, queries.sequence, queries.head, q0 + r), k0, visible(r),
+           s.scores + r * kKeyBlock);
+    }
     product.columns = padded;
     product.part = on_diagonal ? CausalPart::k_up_to_row : CausalPart::all;
     product.b_in_panels = false;
@@ -170,6 +180,18 @@ struct Forward {
       }
     }
     std::copy_n(total, kLanes<T>, s.total + r * kLanes<T>);
+  }
+
+  // Zeroes what query r drops of the keys from k0 on; the factor of the others comes with the division.
+  static void drop(const KeepBits& row, std::int64_t k0, std::int64_t num_visible, T* probs) {
+    const std::int64_t columns = columns_at_work<T>(num_visible);
+    std::array<std::uint16_t, kKeyBlock> bits;
+    row.draw(k0, columns, bits);
+    const std::uint32_t threshold = row.threshold;
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) {
+      probs[c] = bits[static_cast<std::size_t>(c)] >= threshold ? probs[c] : T{0};
+    }
   }
 };
 

@@ -13,6 +13,7 @@
 #include "tessera/backend/cpu/simd.h"
 #include "tessera/base/dtype.h"
 #include "tessera/base/thread_pool.h"
+#include "tessera/ops/attention_dropout.h"
 
 namespace tessera::cpu {
 
@@ -26,6 +27,8 @@ struct AttentionShape {
   bool causal = true;
   double scale = 1;                               // of the scores, usually 1 / sqrt(head_dim)
   std::span<const std::int32_t> key_counts = {};  // that queries of each sequence see; empty: all
+  AttentionDropout dropout = {};
+  std::span<const std::int32_t> dropout_key = {};  // as the op has it; read if something is dropped
 
   std::int64_t qkv_width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
   std::int64_t out_width() const { return num_heads * head_dim; }

@@ -4,12 +4,15 @@
 #include <cmath>
 
 #include "tessera/backend/cpu/attention_block.h"
+#include "tessera/backend/cpu/attention_keep.h"
 #include "tessera/backend/cpu/vector_math.h"
 #include "tessera/backend/cpu/workspace.h"
 #include "tessera/base/error.h"
 
 // With P = softmax(scale * Q K^T), O = P V and D = rowsum(dO * O):
 //   dV = P^T dO,   dS = P * (dO V^T - D),   dK = scale * dS^T Q,   dQ = scale * dS K.
+// With dropout, M zero where a probability is dropped and its factor elsewhere, and O = (P * M) V:
+//   dV = (P * M)^T dO,   dS = P * (M * dO V^T - D).
 namespace tessera::cpu {
 namespace {
 
@@ -108,7 +111,7 @@ struct Backward {
       for (std::int64_t k0 = begin; k0 < seen_end; k0 += kKeyBlock) {
         const std::int64_t q_begin = shape.causal ? k0 / kQueryBlock * kQueryBlock : 0;
         const KeyBlock keys{k0, k0 - begin, std::min(kKeyBlock, shape.num_keys(b) - k0)};
-        for (std::int64_t q0 = q_begin; q0 < shape.seq; q0 += kQueryBlock) add_block(q0, keys, dq, s);
+        for (std::int64_t q0 = q_begin; q0 < shape.seq; q0 += kQueryBlock) add_block({b, h, q0}, keys, dq, s);
       }
     }
     const std::int64_t width = shape.qkv_width();
@@ -167,8 +170,12 @@ struct Backward {
     std::int64_t first, at;  // of the sequence, of the chunk
     std::int64_t count;      // that are seen
   };
-  void add_block(std::int64_t q0, const KeyBlock& block, T* dq, const Scratch<T>& s) const {
+  struct QueryBlock {
+    std::int64_t sequence, head, first;
+  };
+  void add_block(const QueryBlock& queries, const KeyBlock& block, T* dq, const Scratch<T>& s) const {
     const auto [k0, at, num_keys] = block;
+    const std::int64_t q0 = queries.first;
     const std::int64_t padded = padded_head_dim<T>(shape), head_dim = shape.head_dim;
     const std::int64_t num_queries = round_up(std::min(kQueryBlock, shape.seq - q0), kRowMultiple);
     const bool on_diagonal = shape.causal && q0 - k0 < kKeyBlock - 1;
@@ -190,11 +197,7 @@ struct Backward {
     product.operands.a = dout, product.operands.b = s.values_panels + at * head_dim;
     product.operands.c = s.dscores;
     multiply_block<RowsOfA::strided>(product);  // dP
-    for (std::int64_t r = 0; r < num_queries; ++r) {
-      const std::int64_t visible = on_diagonal ? std::min(r + q0 - k0 + 1, num_keys) : num_keys;
-      differentiate_row(s.probs + r * kKeyBlock, s.dscores + r * kKeyBlock, visible, s.lse[q0 + r],
-                        s.delta[q0 + r]);
-    }
+    differentiate_rows(queries, block, num_queries, on_diagonal, s);
 
     product.rows = round_up(num_keys, kRowMultiple), product.columns = padded, product.b_in_panels = false;
     product.part = part(CausalPart::k_from_row);
@@ -228,6 +231,22 @@ struct Backward {
     multiply_block<RowsOfA::strided>(product);  // dQ += dS K
   }
 
+  // Of the rows of a block of scores and of dP.
+  void differentiate_rows(const QueryBlock& queries, const KeyBlock& keys, std::int64_t num_queries,
+                          bool on_diagonal, const Scratch<T>& s) const {
+    for (std::int64_t r = 0; r < num_queries; ++r) {
+      const std::int64_t q = queries.first + r;
+      const std::int64_t visible = on_diagonal ? std::min(q - keys.first + 1, keys.count) : keys.count;
+      T *const probs = s.probs + r * kKeyBlock, *const dscores = s.dscores + r * kKeyBlock;
+      if (shape.dropout.drops()) {
+        const KeepBits row = keep_bits(shape, queries.sequence, queries.head, q);
+        differentiate_dropped_row(probs, dscores, visible, s.lse[q], s.delta[q], row, keys.first);
+      } else {
+        differentiate_row(probs, dscores, visible, s.lse[q], s.delta[q]);
+      }
+    }
+  }
+
   // Scores to probabilities, and dP to dS; both zero where the query sees no key.
   static void differentiate_row(T* probs, T* dscores, std::int64_t num_visible, T lse, T delta) {
     const std::int64_t columns = columns_at_work<T>(num_visible);
@@ -235,6 +254,24 @@ struct Backward {
     for (std::int64_t c = 0; c < columns; ++c) {
       probs[c] = exp(probs[c] - lse);
       dscores[c] = probs[c] * (dscores[c] - delta);
+    }
+    for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < columns; ++c) probs[c] = dscores[c] = 0;
+  }
+
+  // The same with dropout: probabilities come out as those that multiplied V.
+  static void differentiate_dropped_row(T* probs, T* dscores, std::int64_t num_visible, T lse, T delta,
+                                        const KeepBits& row, std::int64_t k0) {
+    const std::int64_t columns = columns_at_work<T>(num_visible);
+    std::array<std::uint16_t, kKeyBlock> bits;
+    row.draw(k0, columns, bits);
+    const std::uint32_t threshold = row.threshold;
+    const auto kept = static_cast<T>(row.factor);
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const T factor = bits[static_cast<std::size_t>(c)] >= threshold ? kept : T{0};
+      const T prob = exp(probs[c] - lse);
+      dscores[c] = prob * (factor * dscores[c] - delta);
+      probs[c] = prob * factor;
     }
     for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < columns; ++c) probs[c] = dscores[c] = 0;
   }

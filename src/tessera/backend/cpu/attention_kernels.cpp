@@ -4,32 +4,39 @@
 #include "tessera/backend/cpu/attention_grad.h"
 #include "tessera/backend/cpu/kernel_workspace.h"
 #include "tessera/ops/attention.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cpu {
 namespace {
 
-// `key_counts`: null if the node has none.
-AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs,
-                        const TensorView* key_counts = nullptr) {
+AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
   return {.batch = qkv[0],
           .seq = qkv[1],
           .num_heads = attrs.heads.heads,
           .num_kv_heads = attrs.heads.kv_heads,
           .head_dim = attrs.heads.head_dim,
           .causal = attrs.causal,
-          .scale = attrs.scale,
-          .key_counts = key_counts ? key_counts->as<std::int32_t>() : std::span<const std::int32_t>{}};
+          .scale = attrs.scale};
 }
 
-const TensorView* input_or_null(const KernelCall& call, std::size_t input) {
-  return call.inputs.size() > input ? &call.inputs[input] : nullptr;
+// With what the operands behind the first `required` say.
+AttentionShape shape_of(const KernelCall& call, const Shape& qkv, std::size_t required) {
+  const auto& attrs = call.attrs->as<AttentionAttrs>();
+  const AttentionOptions options = attention_options(attrs, call.inputs.size(), required);
+  AttentionShape shape = shape_of(qkv, attrs);
+  if (options.key_counts != AttentionOptions::kNone)
+    shape.key_counts = call.inputs[options.key_counts].as<std::int32_t>();
+  if (options.dropout_key != AttentionOptions::kNone)
+    shape.dropout_key = call.inputs[options.dropout_key].as<std::int32_t>();
+  shape.dropout = attention_dropout(attrs, first_index(call, attrs.head_range, attrs.heads.heads),
+                                    first_index(call, attrs.batch_range, qkv[0]));
+  return shape;
 }
 
 }  // namespace
 
 void attention(const KernelCall& call, Context& context) {
-  const AttentionShape shape =
-      shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>(), input_or_null(call, 1));
+  const AttentionShape shape = shape_of(call, call.inputs[0].shape, 1);
   for_dtype(call.inputs[0].dtype, [&]<class T>(T) {
     attention<T>(context.pool, shape, call.inputs[0].as<T>(), call.outputs[0].as<T>(),
                  call.outputs[1].as<Accumulate<T>>(), call.workspace);
@@ -37,8 +44,7 @@ void attention(const KernelCall& call, Context& context) {
 }
 
 void attention_grad(const KernelCall& call, Context& context) {
-  const AttentionShape shape =
-      shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>(), input_or_null(call, 4));
+  const AttentionShape shape = shape_of(call, call.inputs[1].shape, 4);
   for_dtype(call.inputs[1].dtype, [&]<class T>(T) {
     attention_grad<T>(context.pool, shape,
                       {.qkv = call.inputs[1].as<T>(),

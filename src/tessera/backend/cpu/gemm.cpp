@@ -23,11 +23,17 @@ constexpr std::int64_t kMaxTilePanels = 8;
 // from a matrix in which they are contiguous.
 constexpr std::int64_t kPackedRows = 64;
 constexpr std::int64_t kPackedPanels = 4;
+// Products of so few rows, which generation has, are over when B has been read once: there a task packs each
+// panel of B into its own corner of the cache and uses it at once, instead of all threads packing all of it
+// into memory first. The sums are the same.
+constexpr std::int64_t kFewRows = kTileRows;
 // Packed blocks up to this size stay in the caches between packing and use.
 constexpr std::int64_t kCachedBytes = 2 << 20;
 
 template <class T>
-constexpr std::int64_t kTileColumns = kMaxTilePanels* kMaxTileVectors* kLanes<T>;
+constexpr std::int64_t kPanelColumns = kMaxTileVectors* kLanes<T>;
+template <class T>
+constexpr std::int64_t kTileColumns = kMaxTilePanels* kPanelColumns<T>;
 
 // The size of pieces of at most `most`, as even as `multiple` allows.
 std::int64_t even_piece(std::int64_t total, std::int64_t most, std::int64_t multiple) {
@@ -39,30 +45,33 @@ std::int64_t even_piece(std::int64_t total, std::int64_t most, std::int64_t mult
 template <class T>
 struct Blocking {
   std::int64_t m, n, k;  // of a block
-  std::int64_t tile_rows;
+  std::int64_t tile_rows, tile_panels;
+  bool few_rows;
 
   explicit Blocking(const GemmShape& shape)
       : m(even_piece(shape.m, kMaxBlockWide, kTileRows)),
         n(even_piece(shape.n, kMaxBlockWide, kLanes<T>)),
         k(even_piece(shape.k, kMaxBlockK, 1)),
-        tile_rows(even_piece(m, kMaxTileRows, kTileRows)) {}
+        tile_rows(even_piece(m, kMaxTileRows, kTileRows)),
+        tile_panels(shape.m <= kFewRows ? 1 : kMaxTilePanels),
+        few_rows(shape.m <= kFewRows) {}
 
   std::int64_t max_tiles() const {
-    return ceil_div(m, tile_rows) * ceil_div(Panels{n / kLanes<T>}.count(), kMaxTilePanels);
+    return ceil_div(m, tile_rows) * ceil_div(Panels{n / kLanes<T>}.count(), tile_panels);
   }
 };
 
 template <class T>
 struct Scratch {
   T* a;     // one block, in panels of kTileRows rows
-  T* b;     // one block, in panels of one to three vectors
+  T* b;     // one block, in panels of one to three vectors; with few rows, a panel per thread
   T* bias;  // of one block's columns
   T* sums;  // for a Bf16 C: a tile of T per thread, or per tile of the block if K is cut
 
   Scratch(Carver& carver, const GemmShape& shape, bool narrow_c, int num_threads) {
     const Blocking<T> block(shape);
     a = carver.take<T>(block.m * block.k);
-    b = carver.take<T>(block.n * block.k);
+    b = carver.take<T>((block.few_rows ? num_threads * kPanelColumns<T> : block.n) * block.k);
     bias = carver.take<T>(block.n);
     const std::int64_t num_sums = block.k < shape.k ? block.max_tiles() : num_threads;
     sums = carver.take<T>(narrow_c ? num_sums * block.tile_rows * kTileColumns<T> : 0);
@@ -75,8 +84,6 @@ struct Block {
   std::int64_t m0, m, n0, n, k0, k;
   bool first_k, last_k;
   Panels panels;
-
-  std::int64_t tiles_across() const { return ceil_div(panels.count(), kMaxTilePanels); }
 };
 
 // A task: rows [row, row + rows) and panels [first_panel, last_panel) of a block.
@@ -125,14 +132,13 @@ class Product {
   void pack(const Block<T>& block, bool pack_a, bool pack_b) {
     const PackSource<A> a =
         PackSource<A>{gemm_.a.data, gemm_.a.ld, gemm_.a.transposed}.from(block.m0, block.k0);
-    const PackSource<B> b =
-        PackSource<B>{gemm_.b.data, gemm_.b.ld, !gemm_.b.transposed}.from(block.n0, block.k0);
+    const PackSource<B> b = source_of_b(block);
     const Panels& panels = block.panels;
     if (gemm_.bias != nullptr) {
       for (std::int64_t j = 0; j < block.n; ++j) scratch_.bias[j] = widened<T>(gemm_.bias[block.n0 + j]);
       std::fill(scratch_.bias + block.n, scratch_.bias + panels.num_vectors * kWidth, T{0});
     }
-    const std::int64_t num_b = pack_b ? ceil_div(panels.count(), kPackedPanels) : 0;
+    const std::int64_t num_b = pack_b && !blocking_.few_rows ? ceil_div(panels.count(), kPackedPanels) : 0;
     const std::int64_t first_row = direct_rows(block);
     const std::int64_t num_a = pack_a ? ceil_div(block.m - first_row, kPackedRows) : 0;
     pool_.for_each_task(num_a + num_b, [&](std::int64_t task, int) {
@@ -144,6 +150,21 @@ class Product {
                              scratch_.a + row * block.k, kTileRows);
       }
     });
+  }
+
+  PackSource<B> source_of_b(const Block<T>& block) const {
+    return PackSource<B>{gemm_.b.data, gemm_.b.ld, !gemm_.b.transposed}.from(block.n0, block.k0);
+  }
+
+  // A panel of B where the micro-kernel reads it: packed with all others, or here and now.
+  const T* packed_panel(const Block<T>& block, std::int64_t panel, int worker) {
+    const std::int64_t column = block.panels.begin(panel) * kWidth;
+    if (!blocking_.few_rows) return scratch_.b + column * block.k;
+    T* const to = scratch_.b + worker * kPanelColumns<T> * blocking_.k;
+    const std::int64_t width = block.panels.width(panel) * kWidth;
+    pack_panels<kWidth>(source_of_b(block).from(column, 0), std::min(width, block.n - column), block.k, to,
+                        width);
+    return to;
   }
 
   // Panels [first, last): those of three vectors in one call, then those of two.
@@ -179,16 +200,19 @@ class Product {
 
   void multiply(const Block<T>& block) {
     const std::int64_t down = ceil_div(block.m, blocking_.tile_rows);
-    pool_.for_each_task(down * block.tiles_across(), [&](std::int64_t task, int worker) {
+    const std::int64_t across = ceil_div(block.panels.count(), blocking_.tile_panels);
+    pool_.for_each_task(down * across, [&](std::int64_t task, int worker) {
       Tile tile{};
       tile.row = task % down * blocking_.tile_rows;  // neighbours in time share panels of B
       tile.rows = std::min(blocking_.tile_rows, block.m - tile.row);
-      tile.first_panel = task / down * kMaxTilePanels;
-      tile.last_panel = std::min(tile.first_panel + kMaxTilePanels, block.panels.count());
+      tile.first_panel = task / down * blocking_.tile_panels;
+      tile.last_panel = std::min(tile.first_panel + blocking_.tile_panels, block.panels.count());
       const std::int64_t slot = blocking_.k < gemm_.shape.k ? task : worker;
       T* sums = scratch_.sums + slot * blocking_.tile_rows * kTileColumns<T>;
       if (scales_c_ && block.first_k) start_tile(block, tile, sums);
-      for (std::int64_t p = tile.first_panel; p < tile.last_panel; ++p) multiply_panel(block, tile, p, sums);
+      for (std::int64_t p = tile.first_panel; p < tile.last_panel; ++p) {
+        multiply_panel(block, tile, p, packed_panel(block, p, worker), sums);
+      }
       if constexpr (kNarrowC) {
         if (block.last_k) narrow_tile(block, tile, sums);
       }
@@ -230,17 +254,17 @@ class Product {
     }
   }
 
-  void multiply_panel(const Block<T>& block, const Tile& tile, std::int64_t panel, T* sums) {
+  void multiply_panel(const Block<T>& block, const Tile& tile, std::int64_t panel, const T* b, T* sums) {
     const std::int64_t column = block.panels.begin(panel) * kWidth;
     const int num_vectors = block.panels.width(panel);
     const bool accumulates = !block.first_k || gemm_.beta != 0;
     TileOperands<T> operands;
     operands.alpha = static_cast<T>(gemm_.alpha);
     operands.k = block.k;
-    operands.b = scratch_.b + column * block.k;
+    operands.b = b;
     operands.ldb = num_vectors * kWidth;
     const std::int64_t num_row_tiles = ceil_div(tile.rows, kTileRows);
-    const bool has_next = panel + 1 < block.panels.count();
+    const bool has_next = !blocking_.few_rows && panel + 1 < block.panels.count();
     operands.next_step = has_next ? ceil_div(operands.ldb, num_row_tiles) : 0;
     for (std::int64_t r = 0; r < tile.rows; r += kTileRows) {
       if (has_next)

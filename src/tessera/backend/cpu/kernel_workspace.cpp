@@ -38,6 +38,8 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, int num_threa
     case Op::attention:
     case Op::attention_grad:
       return attention_node_workspace_bytes(graph, node, num_threads);
+    case Op::cached_attention:
+      return cached_attention_workspace_bytes(graph, node, num_threads);
     case Op::rms_norm_grad:
       return rms_norm_grad_workspace_bytes(graph, node);
     case Op::layer_norm_grad:

@@ -14,6 +14,7 @@ std::int64_t layer_norm_grad_workspace_bytes(const Graph& graph, const Node& nod
 // A chunk of logits and the scratch of its products; the scratch of attention's blocks.
 std::int64_t linear_cross_entropy_workspace_bytes(const Graph& graph, const Node& node, int num_threads);
 std::int64_t attention_node_workspace_bytes(const Graph& graph, const Node& node, int num_threads);
+std::int64_t cached_attention_workspace_bytes(const Graph& graph, const Node& node, int num_threads);
 
 // Copies of tensors that do not divide evenly among the ranks.
 std::int64_t collective_workspace_bytes(const Graph& graph, const Node& node);

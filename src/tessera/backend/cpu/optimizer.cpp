@@ -1,5 +1,6 @@
 // sum_squares, sum_scalars, stack_scalars, clip_factor, adamw.
 #include <cmath>
+#include <utility>
 
 #include "tessera/backend/cpu/loop_blocks.h"
 #include "tessera/backend/cpu/scalar.h"
@@ -20,14 +21,17 @@ double squares_of_block(const T* x, std::int64_t begin, std::int64_t end) {
   return sum;
 }
 
-// What an update multiplies with, the same for all elements: Loshchilov and Hutter (2019), in the order
-// of torch.optim.AdamW. Computed in double, since 1 - beta2^step cancels in float.
+// What an update multiplies with, the same for all elements: Loshchilov and Hutter (2019). Computed in
+// double, since 1 - beta2^step cancels in float. The two forms differ in which of the decays is 1 and in eps
+// alone, so that one loop, exact where it multiplies by 1, does for both.
 template <class A>
 struct AdamWFactors {
-  A decay, clip, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, deviation_correction, eps;
+  A decay_before, decay_after;
+  A clip, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, deviation_correction, eps;
 
   AdamWFactors(const AdamWAttrs& attrs, double learning_rate, double step, double clip_factor)
-      : decay(static_cast<A>(1.0 - learning_rate * attrs.weight_decay)),
+      : decay_before(static_cast<A>(1.0 - learning_rate * attrs.weight_decay)),
+        decay_after(1),
         clip(static_cast<A>(clip_factor)),
         beta1(static_cast<A>(attrs.beta1)),
         one_minus_beta1(static_cast<A>(1.0 - attrs.beta1)),
@@ -35,7 +39,11 @@ struct AdamWFactors {
         one_minus_beta2(static_cast<A>(1.0 - attrs.beta2)),
         step_size(static_cast<A>(learning_rate / (1.0 - std::pow(attrs.beta1, step)))),
         deviation_correction(static_cast<A>(std::sqrt(1.0 - std::pow(attrs.beta2, step)))),
-        eps(static_cast<A>(attrs.eps)) {}
+        eps(static_cast<A>(attrs.eps)) {
+    if (attrs.form == AdamWForm::torch) return;
+    std::swap(decay_before, decay_after);
+    eps = static_cast<A>(attrs.eps / std::sqrt(1.0 - std::pow(attrs.beta2, step)));
+  }
 };
 
 // Updates [begin, end) of the weights and moments. `weight` is the parameter, or
@@ -50,8 +58,9 @@ void adamw_block(const AdamWFactors<Accumulate<W>>& by, W* weight, const Accumul
     const A g = grad[i] * f.clip;
     const A m = f.beta1 * widen(moment1[i]) + f.one_minus_beta1 * g;
     const A v = f.beta2 * widen(moment2[i]) + f.one_minus_beta2 * g * g;
-    const A w =
-        widen(weight[i]) * f.decay - f.step_size * (m / (std::sqrt(v) / f.deviation_correction + f.eps));
+    const A stepped = widen(weight[i]) * f.decay_before -
+                      f.step_size * (m / (std::sqrt(v) / f.deviation_correction + f.eps));
+    const A w = stepped * f.decay_after;
     put(moment1[i], m);
     put(moment2[i], v);
     put(weight[i], w);

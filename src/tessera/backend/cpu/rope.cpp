@@ -1,6 +1,7 @@
 // rope_table, rope.
 #include "tessera/ops/rope.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/backend/cpu/element.h"
@@ -51,7 +52,8 @@ void rope(const KernelCall& call, Context& context) {
   const auto& attrs = call.attrs->as<RopeAttrs>();
   const TensorView& qkv = call.inputs[0];
   const std::int64_t seq_len = qkv.shape[1], columns = qkv.shape[2], half = call.inputs[1].shape[1];
-  const std::int64_t head_dim = attrs.heads.head_dim;
+  const std::int64_t head_dim = attrs.heads.head_dim, last = call.inputs[1].shape[0] - 1;
+  const std::int64_t first = call.inputs.size() == 3 ? call.inputs[2].as<std::int32_t>()[0] : 0;
   const std::int64_t turned_heads = attrs.heads.heads + attrs.heads.kv_heads;
   for_dtype(qkv.dtype, [&]<class T>(T) {
     using A = Accumulate<T>;
@@ -62,7 +64,7 @@ void rope(const KernelCall& call, Context& context) {
     for_each_row(context.pool, qkv.shape.num_rows(), columns, [=](std::int64_t token) {
       const T* from = x + token * columns;
       T* to = y + token * columns;
-      const A* turns = table + token % seq_len * half * 2;
+      const A* turns = table + std::min(last, first + token % seq_len) * half * 2;
       for (std::int64_t head = 0; head < turned_heads; ++head, from += head_dim, to += head_dim) {
         turn_head(from, to, turns, half, direction);
         copy_unless_in_place(from + 2 * half, to + 2 * half, head_dim - 2 * half);

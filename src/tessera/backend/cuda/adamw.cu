@@ -7,16 +7,18 @@
 namespace tessera::cuda {
 namespace {
 
-// Loshchilov and Hutter (2019), in the order of torch.optim.AdamW. Factors are computed in double, since
-// 1 - beta2^step cancels in float.
+// Loshchilov and Hutter (2019). Factors are computed in double, since 1 - beta2^step cancels in float. The
+// two forms differ in which of the decays is 1 and in eps alone.
 struct AdamW {
   static constexpr int kStates = 2;
   static constexpr bool kWritesWeight = true;
   struct Factors {
-    float decay, clip, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, deviation_correction, eps;
+    float decay_before, decay_after, clip, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size,
+        deviation_correction, eps;
   };
 
   double beta1, beta2, eps, weight_decay;
+  AdamWForm form;
   const float* learning_rate;
   const std::int32_t* step;
   const float* clip;
@@ -25,21 +27,26 @@ struct AdamW {
 
   __device__ Factors factors() const {
     const double rate = *learning_rate, steps = *step;
-    return {static_cast<float>(1.0 - rate * weight_decay),
+    const double correction = sqrt(1.0 - pow(beta2, steps));
+    const auto decay = static_cast<float>(1.0 - rate * weight_decay);
+    const bool torch = form == AdamWForm::torch;
+    return {torch ? decay : 1.0f,
+            torch ? 1.0f : decay,
             *clip,
             static_cast<float>(beta1),
             static_cast<float>(1.0 - beta1),
             static_cast<float>(beta2),
             static_cast<float>(1.0 - beta2),
             static_cast<float>(rate / (1.0 - pow(beta1, steps))),
-            static_cast<float>(sqrt(1.0 - pow(beta2, steps))),
-            static_cast<float>(eps)};
+            static_cast<float>(correction),
+            static_cast<float>(torch ? eps : eps / correction)};
   }
   __device__ static void apply(const Factors& f, float& w, const float& grad, float& m, float& v) {
     const float g = grad * f.clip;
     m = f.beta1 * m + f.one_minus_beta1 * g;
     v = f.beta2 * v + f.one_minus_beta2 * g * g;
-    w = w * f.decay - f.step_size * (m / (sqrtf(v) / f.deviation_correction + f.eps));
+    w = (w * f.decay_before - f.step_size * (m / (sqrtf(v) / f.deviation_correction + f.eps))) *
+        f.decay_after;
   }
 };
 
@@ -50,6 +57,7 @@ AdamW rule_of(const KernelCall& call) {
           a.beta2,
           a.eps,
           a.weight_decay,
+          a.form,
           data<float>(call.inputs[4]),
           data<std::int32_t>(call.inputs[5]),
           data<float>(call.inputs[6])};

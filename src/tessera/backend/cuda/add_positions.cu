@@ -10,12 +10,15 @@ struct Sequences {
   std::int64_t first;  // position of the first row: a rank may hold a part of every sequence
 };
 
-// A pack of x[B, T, D] + table[P, D]; y may lie on x. Padding of a cut sequence may lie beyond the table.
+// A pack of x[B, T, D] + table[P, D]; y may lie on x. Padding may lie beyond the table. `continued`: further
+// on by a number on the device, unless null.
 template <int W, class T>
-__global__ void add_rows(const T* x, const T* table, T* y, Sequences shape, std::int64_t last) {
+__global__ void add_rows(const T* x, const T* table, T* y, Sequences shape, std::int64_t last,
+                         const std::int32_t* continued) {
   const std::int64_t at = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * W;
   if (at >= shape.batch * shape.seq_len * shape.width) return;
-  const std::int64_t position = min(last, shape.first + at / shape.width % shape.seq_len);
+  const std::int64_t first = shape.first + (continued == nullptr ? 0 : *continued);
+  const std::int64_t position = min(last, first + at / shape.width % shape.seq_len);
   float v[W], p[W];
   load<W>(x + at, v);
   load<W>(table + position * shape.width + at % shape.width, p);
@@ -52,7 +55,8 @@ void add_positions(const KernelCall& call, Context& context) {
     with_packs<T>(packs_fit<T>(shape[2], x, table, y), [&]<class Width>(Width) {
       constexpr int W = Width::value;
       add_rows<W><<<num_blocks(shape.num_elems(), W * kThreads), kThreads, 0, context.stream>>>(
-          x, table, y, sequences, call.inputs[1].shape[0] - 1);
+          x, table, y, sequences, call.inputs[1].shape[0] - 1,
+          call.inputs.size() == 3 ? data<std::int32_t>(call.inputs[2]) : nullptr);
     });
   });
 }

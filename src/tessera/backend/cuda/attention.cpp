@@ -1,17 +1,17 @@
 // attention and attention_grad as kernels of the graph: which version runs. bf16: cuDNN where it computes the
-// shape, else tensor cores if the heads suit them; everything else: the plain kernels.
+// shape and neither padding nor dropout is asked for (its random numbers would be others than ours), else
+// tensor cores if the heads suit them; everything else: the plain kernels.
 #include "tessera/backend/cuda/attention.h"
 
 #include "tessera/backend/cuda/cudnn_attention.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/ops/attention.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cuda {
 namespace {
 
-// `key_counts`: null if the node has none.
-AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs,
-                        const TensorView* key_counts = nullptr) {
+AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
   TS_CHECK(attrs.heads.head_dim <= kPlainHeadDim,
            "[attention] heads of {} are not computed on cuda, expected up to {}", attrs.heads.head_dim,
            kPlainHeadDim);
@@ -21,13 +21,28 @@ AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs,
           .kv_heads = static_cast<int>(attrs.heads.kv_heads),
           .head_dim = static_cast<int>(attrs.heads.head_dim),
           .causal = attrs.causal,
-          .scale = static_cast<float>(attrs.scale),
-          .key_counts = key_counts ? static_cast<const std::int32_t*>(key_counts->data) : nullptr};
+          .scale = static_cast<float>(attrs.scale)};
 }
 
-// `padded`: some keys are hidden by their counts, which cuDNN is not told of.
-bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, bool padded) {
-  return dtype == DType::bf16 && !padded && context.cudnn.workspace_bytes(shape) >= 0 &&
+// With what the operands behind the first `required` say.
+AttentionShape shape_of(const KernelCall& call, const Shape& qkv, std::size_t required) {
+  const auto& attrs = call.attrs->as<AttentionAttrs>();
+  const AttentionOptions options = attention_options(attrs, call.inputs.size(), required);
+  const auto integers = [&](std::size_t input) {
+    return input == AttentionOptions::kNone ? nullptr
+                                            : static_cast<const std::int32_t*>(call.inputs[input].data);
+  };
+  AttentionShape shape = shape_of(qkv, attrs);
+  shape.key_counts = integers(options.key_counts);
+  shape.dropout_key = integers(options.dropout_key);
+  shape.dropout = attention_dropout(attrs, first_index(call, attrs.head_range, attrs.heads.heads),
+                                    first_index(call, attrs.batch_range, qkv[0]));
+  return shape;
+}
+
+// `plain`: no key is hidden by a count and nothing is dropped.
+bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, bool plain) {
+  return dtype == DType::bf16 && plain && context.cudnn.workspace_bytes(shape) >= 0 &&
          context.cudnn.grad_workspace_bytes(shape) >= 0;
 }
 
@@ -39,11 +54,10 @@ bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
 
 void attention(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[0].dtype;
-  const AttentionShape shape = shape_of(call.inputs[0].shape, call.attrs->as<AttentionAttrs>(),
-                                        call.inputs.size() > 1 ? &call.inputs[1] : nullptr);
+  const AttentionShape shape = shape_of(call, call.inputs[0].shape, 1);
   const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
                                    call.outputs[1].as<float>().data()};
-  if (by_cudnn(context, shape, dtype, shape.key_counts != nullptr)) {
+  if (by_cudnn(context, shape, dtype, call.inputs.size() == 1)) {
     return context.cudnn.run(shape, operands, call.workspace, context.stream);
   }
   if (by_tensor_cores(shape, dtype)) return tensor_core_attention(context, shape, operands);
@@ -53,29 +67,28 @@ void attention(const KernelCall& call, Context& context) {
 std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[0]);
   const AttentionShape shape = shape_of(qkv.shape, node.attrs.as<AttentionAttrs>());
-  const bool padded = node.inputs.size() > 1;
-  return by_cudnn(context, shape, qkv.dtype, padded) ? context.cudnn.workspace_bytes(shape) : 0;
+  const bool plain = node.inputs.size() == 1;
+  return by_cudnn(context, shape, qkv.dtype, plain) ? context.cudnn.workspace_bytes(shape) : 0;
 }
 
 std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[1]);
   const AttentionShape shape = shape_of(qkv.shape, node.attrs.as<AttentionAttrs>());
-  const bool padded = node.inputs.size() > 4;
-  if (by_cudnn(context, shape, qkv.dtype, padded)) return context.cudnn.grad_workspace_bytes(shape);
+  const bool plain = node.inputs.size() == 4;
+  if (by_cudnn(context, shape, qkv.dtype, plain)) return context.cudnn.grad_workspace_bytes(shape);
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
 
 void attention_grad(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[1].dtype;
-  const AttentionShape shape = shape_of(call.inputs[1].shape, call.attrs->as<AttentionAttrs>(),
-                                        call.inputs.size() > 4 ? &call.inputs[4] : nullptr);
+  const AttentionShape shape = shape_of(call, call.inputs[1].shape, 4);
   const AttentionGradOperands operands{.dout = call.inputs[0].data,
                                        .qkv = call.inputs[1].data,
                                        .out = call.inputs[2].data,
                                        .lse = call.inputs[3].as<float>().data(),
                                        .dqkv = call.outputs[0].data,
                                        .delta = reinterpret_cast<float*>(call.workspace.data())};
-  if (by_cudnn(context, shape, dtype, shape.key_counts != nullptr)) {
+  if (by_cudnn(context, shape, dtype, call.inputs.size() == 4)) {
     return context.cudnn.run_grad(shape, operands, call.workspace, context.stream);
   }
   TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "tessera/backend/cuda/kernel.h"
+#include "tessera/ops/attention_dropout.h"
 
 namespace tessera::cuda {
 
@@ -16,6 +17,8 @@ struct AttentionShape {
   bool causal = true;
   float scale = 1;
   const std::int32_t* key_counts = nullptr;  // [batch], on the device: keys that are seen; null: all
+  AttentionDropout dropout = {};
+  const std::int32_t* dropout_key = nullptr;  // on the device; read if something is dropped
 
   __device__ int num_keys(int b) const { return key_counts == nullptr ? seq : key_counts[b]; }
   __host__ __device__ std::int64_t qkv_width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }

@@ -3,6 +3,7 @@
 // each with every eighth column.
 #include <math_constants.h>
 
+#include "tessera/backend/cuda/attention_keep.cuh"
 #include "tessera/backend/cuda/attention_rows.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/reduce.cuh"
@@ -58,17 +59,18 @@ __device__ int end_of_keys(const AttentionShape& shape, int num_keys, int first_
   return shape.causal ? min(num_keys, first_query + kTile) : num_keys;
 }
 
-template <int kDims>
+template <int kDims, bool kDrop>
 struct ForwardTiles {
   Tile<kDims> query, keys, values;
   ScoreTile scores;
+  KeepTile<kDrop, kTile, kTile> keep;
 };
 
-template <int kDims, class T>
+template <int kDims, bool kDrop, class T>
 __global__ void __launch_bounds__(kThreads)
     attention_tiles(AttentionShape shape, const T* qkv, T* out, float* lse) {
   extern __shared__ char shared[];
-  auto& s = *reinterpret_cast<ForwardTiles<kDims>*>(shared);
+  auto& s = *reinterpret_cast<ForwardTiles<kDims, kDrop>*>(shared);
   const int q0 = static_cast<int>(blockIdx.x) * kTile, h = static_cast<int>(blockIdx.y),
             b = static_cast<int>(blockIdx.z), kv = h / shape.group();
   const int row = static_cast<int>(threadIdx.x) / kLanesOfRow,
@@ -80,6 +82,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     load_tile<kDims>(key_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, 1.0f, s.keys);
     load_tile<kDims>(value_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, 1.0f, s.values);
+    s.keep.fill(shape, b, h, q0, k0);
     __syncthreads();
     for_each_dot<kDims>(s.query, s.keys, [&](int q, int k, float score) {
       s.scores[q][k] = sees(shape, num_keys, q0 + q, k0 + k) ? score : -CUDART_INF_F;
@@ -93,8 +96,8 @@ __global__ void __launch_bounds__(kThreads)
     float tile_total = 0;
     for (int k = lane; k < kTile; k += kLanesOfRow) {
       const float p = expf(s.scores[row][k] - shift);
-      s.scores[row][k] = p;
-      tile_total += p;
+      s.scores[row][k] = kDrop ? p * s.keep.factor(row, k, 1.0f) : p;
+      tile_total += p;  // what is dropped counts in the softmax
     }
     total = total * correction + reduce_lanes<kLanesOfRow>(tile_total, Sum{});
     max = tile_max;
@@ -109,10 +112,11 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (q0 + row >= shape.seq) return;
   T* const to = out_head(out, shape, b, h) + (q0 + row) * shape.out_width();
+  const float divisor = kDrop ? total / static_cast<float>(shape.dropout.factor) : total;
 #pragma unroll
   for (int i = 0; i < kDims / kLanesOfRow; ++i) {
     const int column = lane + kLanesOfRow * i;
-    if (column < shape.head_dim) to[column] = narrow<T>(sums[i] / total);
+    if (column < shape.head_dim) to[column] = narrow<T>(sums[i] / divisor);
   }
   if (lane == 0) row_numbers(lse, shape, b, h)[q0 + row] = max + logf(total);
 }
@@ -133,57 +137,61 @@ __global__ void deltas(AttentionShape shape, const T* dout, const T* out, float*
   if (lane == 0) delta[at] = sum;
 }
 
-template <int kDims>
+template <int kDims, bool kDrop>
 struct BackwardTiles {
   Tile<kDims> query, dout, keys, values;  // queries times the scale
   ScoreTile probs, dscores;
+  KeepTile<kDrop, kTile, kTile> keep;
 };
 
-// P and dS of the tile's queries and keys, into shared memory.
-template <int kDims>
+// P, as it multiplied V, and dS of the tile's queries and keys, into shared memory.
+template <int kDims, bool kDrop>
 __device__ void make_score_grads(const AttentionShape& shape, int num_keys, int q0, int k0, const float* lse,
-                                 const float* delta, BackwardTiles<kDims>& s) {
+                                 const float* delta, BackwardTiles<kDims, kDrop>& s) {
   for_each_dot<kDims>(s.query, s.keys, [&](int q, int k, float score) {
     s.probs[q][k] = sees(shape, num_keys, q0 + q, k0 + k) ? expf(score - lse[q0 + q]) : 0.0f;
   });
   for_each_dot<kDims>(s.dout, s.values, [&](int q, int k, float dprob) {
     const float p = s.probs[q][k];  // the thread's own
-    s.dscores[q][k] = p == 0.0f ? 0.0f : p * (dprob - delta[q0 + q]);
+    const float factor = s.keep.factor(q, k, static_cast<float>(shape.dropout.factor));
+    s.dscores[q][k] = p == 0.0f ? 0.0f : p * (factor * dprob - delta[q0 + q]);
+    if constexpr (kDrop) s.probs[q][k] = p * factor;
   });
 }
 
-template <int kDims, class T>
+template <int kDims, bool kDrop, class T>
 __device__ void load_queries(const AttentionShape& shape, int b, int h, int q0, const T* qkv, const T* dout,
-                             BackwardTiles<kDims>& s) {
+                             BackwardTiles<kDims, kDrop>& s) {
   load_tile<kDims>(query_head(qkv, shape, b, h), shape.qkv_width(), q0, shape, shape.scale, s.query);
   load_tile<kDims>(out_head(dout, shape, b, h), shape.out_width(), q0, shape, 1.0f, s.dout);
 }
-template <int kDims, class T>
+template <int kDims, bool kDrop, class T>
 __device__ void load_keys(const AttentionShape& shape, int b, int kv, int k0, const T* qkv,
-                          BackwardTiles<kDims>& s) {
+                          BackwardTiles<kDims, kDrop>& s) {
   load_tile<kDims>(key_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, 1.0f, s.keys);
   load_tile<kDims>(value_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, 1.0f, s.values);
 }
 
 // dK and dV of a tile of keys, over all query heads that read it.
-template <int kDims, class T>
+template <int kDims, bool kDrop, class T>
 __global__ void __launch_bounds__(kThreads) key_grads(AttentionShape shape, const T* dout, const T* qkv,
                                                       const float* lse, const float* delta, T* dqkv) {
   extern __shared__ char shared[];
-  auto& s = *reinterpret_cast<BackwardTiles<kDims>*>(shared);
+  auto& s = *reinterpret_cast<BackwardTiles<kDims, kDrop>*>(shared);
   const int k0 = static_cast<int>(blockIdx.x) * kTile, kv = static_cast<int>(blockIdx.y),
             b = static_cast<int>(blockIdx.z);
   const int row = static_cast<int>(threadIdx.x) / kLanesOfRow,
             lane = static_cast<int>(threadIdx.x) % kLanesOfRow;
-  load_keys<kDims>(shape, b, kv, k0, qkv, s);
+  load_keys(shape, b, kv, k0, qkv, s);
   float dkeys[kDims / kLanesOfRow] = {}, dvalues[kDims / kLanesOfRow] = {};
   for (int h = kv * shape.group(); h < (kv + 1) * shape.group(); ++h) {
     for (int q0 = shape.causal ? k0 : 0; q0 < shape.seq; q0 += kTile) {
       __syncthreads();
-      load_queries<kDims>(shape, b, h, q0, qkv, dout, s);
+      load_queries(shape, b, h, q0, qkv, dout, s);
+      s.keep.fill(shape, b, h, q0, k0);
       __syncthreads();
-      make_score_grads<kDims>(shape, shape.num_keys(b), q0, k0, row_numbers(lse, shape, b, h),
-                              row_numbers(delta, shape, b, h), s);
+      make_score_grads(shape, shape.num_keys(b), q0, k0, row_numbers(lse, shape, b, h),
+                       row_numbers(delta, shape, b, h), s);
       __syncthreads();
       for (int q = 0; q < kTile; ++q) {
         const float p = s.probs[q][row], ds = s.dscores[q][row];
@@ -208,24 +216,25 @@ __global__ void __launch_bounds__(kThreads) key_grads(AttentionShape shape, cons
 }
 
 // dQ of a tile of queries.
-template <int kDims, class T>
+template <int kDims, bool kDrop, class T>
 __global__ void __launch_bounds__(kThreads) query_grads(AttentionShape shape, const T* dout, const T* qkv,
                                                         const float* lse, const float* delta, T* dqkv) {
   extern __shared__ char shared[];
-  auto& s = *reinterpret_cast<BackwardTiles<kDims>*>(shared);
+  auto& s = *reinterpret_cast<BackwardTiles<kDims, kDrop>*>(shared);
   const int q0 = static_cast<int>(blockIdx.x) * kTile, h = static_cast<int>(blockIdx.y),
             b = static_cast<int>(blockIdx.z);
   const int row = static_cast<int>(threadIdx.x) / kLanesOfRow,
             lane = static_cast<int>(threadIdx.x) % kLanesOfRow;
-  load_queries<kDims>(shape, b, h, q0, qkv, dout, s);
+  load_queries(shape, b, h, q0, qkv, dout, s);
   float dquery[kDims / kLanesOfRow] = {};
   const int num_keys = shape.num_keys(b);
   for (int k0 = 0; k0 < end_of_keys(shape, num_keys, q0); k0 += kTile) {
     __syncthreads();
-    load_keys<kDims>(shape, b, h / shape.group(), k0, qkv, s);
+    load_keys(shape, b, h / shape.group(), k0, qkv, s);
+    s.keep.fill(shape, b, h, q0, k0);
     __syncthreads();
-    make_score_grads<kDims>(shape, num_keys, q0, k0, row_numbers(lse, shape, b, h),
-                            row_numbers(delta, shape, b, h), s);
+    make_score_grads(shape, num_keys, q0, k0, row_numbers(lse, shape, b, h), row_numbers(delta, shape, b, h),
+                     s);
     __syncthreads();
     for (int k = 0; k < kTile; ++k) {
       const float ds = s.dscores[row][k];
@@ -242,13 +251,15 @@ __global__ void __launch_bounds__(kThreads) query_grads(AttentionShape shape, co
   }
 }
 
-// Calls f with the columns of the smallest tile that holds a head.
+// Calls f with the columns of the smallest tile that holds a head, and with whether something is dropped.
 template <class F>
-void for_head_dim(int head_dim, F&& f) {
-  if (head_dim <= 64) return f(std::integral_constant<int, 64>{});
-  if (head_dim <= 128) return f(std::integral_constant<int, 128>{});
-  TS_ASSERT(head_dim <= kPlainHeadDim);
-  f(std::integral_constant<int, kPlainHeadDim>{});
+void for_head_dim(const AttentionShape& shape, F&& f) {
+  for_dropout(shape, [&]<class Drop>(Drop drop) {
+    if (shape.head_dim <= 64) return f(std::integral_constant<int, 64>{}, drop);
+    if (shape.head_dim <= 128) return f(std::integral_constant<int, 128>{}, drop);
+    TS_ASSERT(shape.head_dim <= kPlainHeadDim);
+    f(std::integral_constant<int, kPlainHeadDim>{}, drop);
+  });
 }
 
 dim3 grid_of(const AttentionShape& shape, int heads) {
@@ -259,11 +270,12 @@ dim3 grid_of(const AttentionShape& shape, int heads) {
 
 void plain_attention(Context& context, const AttentionShape& shape, DType dtype, const AttentionOperands& o) {
   for_dtype(dtype, [&]<class T>(T) {
-    for_head_dim(shape.head_dim, [&]<class Dims>(Dims) {
+    for_head_dim(shape, [&]<class Dims, class Drop>(Dims, Drop) {
       constexpr int kDims = Dims::value;
-      constexpr std::size_t kBytes = sizeof(ForwardTiles<kDims>);
-      allow_shared_bytes(attention_tiles<kDims, T>, kBytes);
-      attention_tiles<kDims><<<grid_of(shape, shape.heads), kThreads, kBytes, context.stream>>>(
+      constexpr bool kDrop = Drop::value;
+      constexpr std::size_t kBytes = sizeof(ForwardTiles<kDims, kDrop>);
+      allow_shared_bytes(attention_tiles<kDims, kDrop, T>, kBytes);
+      attention_tiles<kDims, kDrop><<<grid_of(shape, shape.heads), kThreads, kBytes, context.stream>>>(
           shape, static_cast<const T*>(o.qkv), static_cast<T*>(o.out), o.lse);
     });
   });
@@ -281,16 +293,17 @@ void attention_delta(Context& context, const AttentionShape& shape, DType dtype,
 void plain_attention_grad(Context& context, const AttentionShape& shape, DType dtype,
                           const AttentionGradOperands& o) {
   for_dtype(dtype, [&]<class T>(T) {
-    for_head_dim(shape.head_dim, [&]<class Dims>(Dims) {
+    for_head_dim(shape, [&]<class Dims, class Drop>(Dims, Drop) {
       constexpr int kDims = Dims::value;
-      constexpr std::size_t kBytes = sizeof(BackwardTiles<kDims>);
+      constexpr bool kDrop = Drop::value;
+      constexpr std::size_t kBytes = sizeof(BackwardTiles<kDims, kDrop>);
       const auto *dout = static_cast<const T*>(o.dout), *qkv = static_cast<const T*>(o.qkv);
       auto* const dqkv = static_cast<T*>(o.dqkv);
-      allow_shared_bytes(key_grads<kDims, T>, kBytes);
-      allow_shared_bytes(query_grads<kDims, T>, kBytes);
-      key_grads<kDims><<<grid_of(shape, shape.kv_heads), kThreads, kBytes, context.stream>>>(
+      allow_shared_bytes(key_grads<kDims, kDrop, T>, kBytes);
+      allow_shared_bytes(query_grads<kDims, kDrop, T>, kBytes);
+      key_grads<kDims, kDrop><<<grid_of(shape, shape.kv_heads), kThreads, kBytes, context.stream>>>(
           shape, dout, qkv, o.lse, o.delta, dqkv);
-      query_grads<kDims><<<grid_of(shape, shape.heads), kThreads, kBytes, context.stream>>>(
+      query_grads<kDims, kDrop><<<grid_of(shape, shape.heads), kThreads, kBytes, context.stream>>>(
           shape, dout, qkv, o.lse, o.delta, dqkv);
     });
   });

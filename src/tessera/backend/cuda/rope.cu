@@ -18,6 +18,8 @@ __global__ void turns_of_positions(float* table, std::int64_t num_pairs, int hal
 struct RopeShape {
   std::int64_t tokens;
   int seq_len, columns, head_dim, half, turned_heads;
+  unsigned last;              // position of the table
+  const std::int32_t* first;  // position of the first token, on the device; null: 0
 };
 
 // Pairs of x and y turned by angles with these (cosine, sine)s.
@@ -38,7 +40,8 @@ template <int W, class T>
 __global__ void turn_tokens(const T* from, T* to, const float* table, RopeShape shape, float direction) {
   const std::int64_t token = blockIdx.x, begin = token * shape.columns;
   // In 32 bits: a division of 64 would cost more than the turns.
-  const unsigned position = blockIdx.x % static_cast<unsigned>(shape.seq_len);
+  unsigned position = blockIdx.x % static_cast<unsigned>(shape.seq_len);
+  if (shape.first != nullptr) position = min(position + static_cast<unsigned>(*shape.first), shape.last);
   const float* const turns_of_token = table + std::int64_t{position} * shape.half * 2;
   const unsigned packs = static_cast<unsigned>(shape.half / W);
   for (unsigned t = threadIdx.x; t < shape.turned_heads * packs; t += blockDim.x) {
@@ -85,7 +88,9 @@ void rope(const KernelCall& call, Context& context) {
                         static_cast<int>(x.shape[2]),
                         static_cast<int>(attrs.heads.head_dim),
                         static_cast<int>(call.inputs[1].shape[1]),
-                        static_cast<int>(attrs.heads.heads + attrs.heads.kv_heads)};
+                        static_cast<int>(attrs.heads.heads + attrs.heads.kv_heads),
+                        static_cast<unsigned>(call.inputs[1].shape[0] - 1),
+                        call.inputs.size() == 3 ? data<std::int32_t>(call.inputs[2]) : nullptr};
   const bool copied = x.data != y.data && 2 * shape.half != shape.head_dim;
   if (copied) {
     check_cuda(cudaMemcpyAsync(y.data, x.data, static_cast<std::size_t>(x.num_bytes()),

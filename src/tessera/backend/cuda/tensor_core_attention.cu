@@ -2,6 +2,7 @@
 // sums stay in registers; tiles of 64 keys and values pass through shared memory.
 #include <math_constants.h>
 
+#include "tessera/backend/cuda/attention_keep.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/mma.cuh"
 #include "tessera/backend/cuda/reduce.cuh"
@@ -13,10 +14,11 @@ constexpr int kWarps = 4;
 constexpr int kQueries = 16 * kWarps;
 constexpr int kKeys = 64;
 
-template <int kDims>
+template <int kDims, bool kDrop>
 struct Tiles {
   SharedRows<kQueries, kDims> query;
   SharedRows<kKeys, kDims> keys, values;
+  KeepTile<kDrop, kQueries, kKeys> keep;
 };
 
 // Hides the scores of keys that a query does not see, and of those from num_keys on. Scores are C tiles of
@@ -64,11 +66,23 @@ __device__ void exponentiate(float scale_log2, float (&scores)[kKeys / 8][4], Ro
   }
 }
 
-template <int kDims>
+// Zeroes what is dropped; `query` is the first row of the scores in the tile.
+template <class Keep>
+__device__ void drop(const Keep& keep, int query, float (&probs)[kKeys / 8][4]) {
+  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+  for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      probs[n][i] *= keep.factor(query + g + i / 2 * 8, 8 * n + 2 * t + i % 2, 1.0f);
+  }
+}
+
+template <int kDims, bool kDrop>
 __global__ void __launch_bounds__(32 * kWarps)
     attention_tiles(AttentionShape shape, const BFloat* qkv, BFloat* out, float* lse) {
   extern __shared__ __align__(16) char shared[];
-  auto& s = *reinterpret_cast<Tiles<kDims>*>(shared);
+  auto& s = *reinterpret_cast<Tiles<kDims, kDrop>*>(shared);
   // The last queries first: under the causal mask they have the most keys.
   const int q0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries, h = static_cast<int>(blockIdx.y),
             b = static_cast<int>(blockIdx.z), kv = h / shape.group();
@@ -89,6 +103,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     __syncthreads();
     load_rows(key_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, s.keys);
     load_rows(value_head(qkv, shape, b, kv), shape.qkv_width(), k0, shape, s.values);
+    s.keep.fill(shape, b, h, q0, k0);
     __syncthreads();
     float scores[kKeys / 8][4] = {};
 #pragma unroll
@@ -105,6 +120,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     if (!all_seen) hide_unseen(shape.causal, num_keys, query, k0, scores);
     float corrections[2];
     exponentiate(scale_log2, scores, rows, corrections);
+    if constexpr (kDrop) drop(s.keep, 16 * warp, scores);
 #pragma unroll
     for (int n = 0; n < kDims / 8; ++n) {
 #pragma unroll
@@ -128,27 +144,30 @@ __global__ void __launch_bounds__(32 * kWarps)
     const float total = reduce_lanes<4>(rows.total[half], Sum{});
     const int row = query + lane / 4 + 8 * half;
     if (row >= shape.seq) continue;
-    store_row(sums, half, 1.0f / total, shape, out_head(out, shape, b, h) + row * shape.out_width());
+    const float kept = kDrop ? static_cast<float>(shape.dropout.factor) : 1.0f;
+    store_row(sums, half, kept / total, shape, out_head(out, shape, b, h) + row * shape.out_width());
     if (lane % 4 == 0) row_numbers(lse, shape, b, h)[row] = rows.max[half] * shape.scale + logf(total);
   }
 }
 
-template <int kDims>
+template <int kDims, bool kDrop>
 void launch(Context& context, const AttentionShape& shape, const AttentionOperands& o) {
-  constexpr std::size_t kBytes = sizeof(Tiles<kDims>);
+  constexpr std::size_t kBytes = sizeof(Tiles<kDims, kDrop>);
   const dim3 grid(num_blocks(shape.seq, kQueries), static_cast<unsigned>(shape.heads),
                   static_cast<unsigned>(shape.batch));
-  allow_shared_bytes(attention_tiles<kDims>, kBytes);
-  attention_tiles<kDims><<<grid, 32 * kWarps, kBytes, context.stream>>>(
+  allow_shared_bytes(attention_tiles<kDims, kDrop>, kBytes);
+  attention_tiles<kDims, kDrop><<<grid, 32 * kWarps, kBytes, context.stream>>>(
       shape, static_cast<const BFloat*>(o.qkv), static_cast<BFloat*>(o.out), o.lse);
 }
 
 }  // namespace
 
 void tensor_core_attention(Context& context, const AttentionShape& shape, const AttentionOperands& operands) {
-  if (shape.head_dim <= 32) return launch<32>(context, shape, operands);
-  if (shape.head_dim <= 64) return launch<64>(context, shape, operands);
-  launch<kTensorCoreHeadDim>(context, shape, operands);
+  for_dropout(shape, [&]<class Drop>(Drop) {
+    if (shape.head_dim <= 32) return launch<32, Drop::value>(context, shape, operands);
+    if (shape.head_dim <= 64) return launch<64, Drop::value>(context, shape, operands);
+    launch<kTensorCoreHeadDim, Drop::value>(context, shape, operands);
+  });
 }
 
 }  // namespace tessera::cuda

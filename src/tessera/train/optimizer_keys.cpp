@@ -1,0 +1,81 @@
+#include "tessera/train/optimizer_keys.h"
+
+#include "tessera/base/error.h"
+#include "tessera/train/config_schema.h"
+
+namespace tessera {
+namespace {
+
+constexpr NumberRange kPositive{.min = 0, .above_min = true};
+constexpr NumberRange kNotNegative{.min = 0};
+constexpr NumberRange kFraction{.min = 0, .max = 1, .below_max = true};
+
+}  // namespace
+
+void declare_optimizer(ConfigSchema& s, OptimizerKeys& optimizer) {
+  s.choice("optimizer.name", &optimizer.name, "update rule", {"adamw", "lamb", "sgd"});
+  s.choice("optimizer.form", &optimizer.form,
+           "adamw: torch.optim's, or transformers' (eps beside the uncorrected root, decay after the step)",
+           {"torch", "transformers"});
+  s.number("optimizer.lr", &optimizer.lr, "peak learning rate", kNotNegative);
+  s.number("optimizer.beta1", &optimizer.beta1, "decay of the first moment", kFraction);
+  s.number("optimizer.beta2", &optimizer.beta2, "decay of the second moment", kFraction);
+  s.number("optimizer.eps", &optimizer.eps, "added to the root of the second moment", kPositive);
+  s.number("optimizer.weight_decay", &optimizer.weight_decay, "decay of the weights", kNotNegative);
+  s.number("optimizer.clip_norm", &optimizer.clip_norm, "largest global gradient norm; 0: off", kNotNegative);
+  s.boolean("optimizer.decay_1d", &optimizer.decay_1d, "decay norms' weights and biases too");
+  s.list("optimizer.no_decay", &optimizer.no_decay,
+         "parameters with one of these in their name do not decay, e.g. bias,norm");
+  s.number("optimizer.momentum", &optimizer.momentum, "of sgd", kFraction);
+  s.boolean("optimizer.trust_clip", &optimizer.trust_clip, "lamb never lengthens a step, only shortens it");
+  s.choice("optimizer.state_dtype", &optimizer.state_dtype,
+           "of moments and of the weights that are updated; bf16: no master weights", {"fp32", "bf16"});
+}
+
+void declare_schedule(ConfigSchema& s, ScheduleKeys& schedule) {
+  s.choice("schedule.decay", &schedule.decay, "shape after the warm-up", {"constant", "linear", "cosine"});
+  s.integer("schedule.warmup_steps", &schedule.warmup_steps, "steps of linear warm-up", {.min = 0});
+  s.choice("schedule.warmup", &schedule.warmup,
+           "share of lr in step t, from 0, of w: to_peak (t+1)/w, from_zero t/w (transformers, Megatron), "
+           "between (t+1)/(w+1) (NeMo)",
+           {"to_peak", "from_zero", "between"});
+  s.integer("schedule.constant_steps", &schedule.constant_steps, "last steps, all at min_lr", {.min = 0});
+  s.integer("schedule.decay_steps", &schedule.decay_steps,
+            "step where min_lr is reached; 0: train.steps - constant_steps", {.min = 0});
+  s.number("schedule.min_lr", &schedule.min_lr, "learning rate at the end of the decay", kNotNegative);
+}
+
+std::int64_t decay_end(const ScheduleKeys& schedule, std::int64_t train_steps) {
+  return schedule.decay_steps > 0 ? schedule.decay_steps : train_steps - schedule.constant_steps;
+}
+
+void validate_optimizer(const OptimizerKeys& optimizer) {
+  TS_CHECK(optimizer.name == OptimizerName::adamw || optimizer.form == AdamWFormName::torch,
+           "optimizer.form = transformers is of optimizer.name = adamw alone");
+}
+
+void validate_schedule(const ScheduleKeys& schedule, const OptimizerKeys& optimizer,
+                       std::int64_t train_steps) {
+  if (schedule.decay == DecayName::constant) {
+    TS_CHECK(schedule.min_lr == 0, "schedule.min_lr = {} has no effect with schedule.decay = constant",
+             schedule.min_lr);
+    TS_CHECK(schedule.constant_steps == 0,
+             "schedule.constant_steps = {} has no effect with schedule.decay = constant",
+             schedule.constant_steps);
+    return;
+  }
+  const bool own_end = schedule.decay_steps > 0;
+  TS_CHECK(!own_end || schedule.constant_steps == 0,
+           "schedule.decay_steps and schedule.constant_steps are both given: expected one of them");
+  const std::int64_t end = decay_end(schedule, train_steps);
+  TS_CHECK(schedule.warmup_steps <= end, "schedule.warmup_steps = {} is beyond {} = {}",
+           schedule.warmup_steps,
+           own_end                       ? "schedule.decay_steps"
+           : schedule.constant_steps > 0 ? "train.steps - schedule.constant_steps"
+                                         : "train.steps",
+           end);
+  TS_CHECK(schedule.min_lr <= optimizer.lr, "schedule.min_lr = {} is above optimizer.lr = {}",
+           schedule.min_lr, optimizer.lr);
+}
+
+}  // namespace tessera
