@@ -8,10 +8,10 @@
 #include <exception>
 #include <vector>
 
-#include "tessera/base/philox.h"
 #include "tessera/metrics/process_memory.h"
 #include "tessera/plan/memory_report.h"
 #include "tessera/train/from_config.h"
+#include "tessera/train/random_batch.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
 
@@ -22,14 +22,6 @@ constexpr int kWarmupSteps = 3, kBreakdownSteps = 2;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::vector<std::int32_t> random_tokens(std::size_t count, std::int64_t vocab, std::uint64_t stream) {
-  std::vector<std::int32_t> ids(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    ids[i] = static_cast<std::int32_t>(philox(1, i, stream)[0] % static_cast<std::uint64_t>(vocab));
-  }
-  return ids;
 }
 
 void print_breakdown(const OpTimes& times, int steps) {
@@ -58,7 +50,7 @@ int run(int argc, char** argv) {
   TrainingStep step(*model, training_graph_options(config), layout_of(config), 0, *device);
   initialize_weights(step.weights(), step.parameters(), 1);
   const auto tokens = static_cast<std::size_t>(config.train.global_batch * config.train.seq_len);
-  const auto ids = random_tokens(tokens, model->vocab_size(), 1), targets = random_tokens(tokens, model->vocab_size(), 2);
+  const RandomBatch batch(*model, step.inputs(), config.train.global_batch, config.train.seq_len);
 
   std::vector<double> seconds;
   OpTimes times;
@@ -66,7 +58,7 @@ int run(int argc, char** argv) {
   const int end = kWarmupSteps + steps;
   for (int s = 0; s < end + kBreakdownSteps; ++s) {
     const double start = seconds_now();
-    last_loss = step.run(ids, targets, s, config.optimizer.lr, s >= end ? &times : nullptr).loss;
+    last_loss = step.run(batch.inputs(), s, config.optimizer.lr, s >= end ? &times : nullptr).loss;
     if (s == 0) first_loss = last_loss, first_step = seconds_now() - begun;
     if (s >= kWarmupSteps && s < end) seconds.push_back(seconds_now() - start);
   }

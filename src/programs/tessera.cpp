@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"generate", tessera::generate_command, "continue a text with a model"},
     {"convert", tessera::convert_command, "Hugging Face in and out"},
     {"selftest", tessera::selftest_command, "every op of a device against the CPU's"},
+    {"tune", tessera::tune_command, "search the fastest matrix products of a run on this GPU"},
 };
 
 void print_help(std::FILE* to) {

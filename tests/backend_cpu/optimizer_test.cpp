@@ -85,12 +85,11 @@ TEST(CpuOptimizer, AdamWAsTorch) {
         wanted.step(attrs, 0.125, t, 0.75);
         const auto found = run_kernel(cpu::adamw, Op::adamw, attrs, inputs);
         expect_close(found[0], wanted.weight, dtype, 5);
-        EXPECT_EQ(found[1], std::vector<double>(static_cast<std::size_t>(n), 0.0));
-        expect_close(found[2], wanted.moment1, state);
-        expect_close(found[3], wanted.moment2, state);
+        expect_close(found[1], wanted.moment1, state);
+        expect_close(found[2], wanted.moment2, state);
         if (dtype == DType::bf16) {
-          expect_close(found[4], wanted.weight, state, 5);
-          EXPECT_EQ(found[0], HostTensor({dtype, {n}}, found[4]).values());
+          expect_close(found[3], wanted.weight, state, 5);
+          EXPECT_EQ(found[0], HostTensor({dtype, {n}}, found[3]).values());
         }
       }
     }

@@ -195,9 +195,8 @@ void check_steps(const OptimizerOptions& options, double gradient_size, double t
         ASSERT_NEAR(found[i], naive.states[n].weight[i], tolerance)
             << name << " element " << i << ", step " << t;
       }
-      // The accumulator is clear for the next step; a bf16 parameter is its master copy rounded.
-      EXPECT_EQ(read_doubles<A>(*executor, "grad." + name), Doubles(found.size(), 0.0));
       if (!has_master) continue;
+      // A bf16 parameter is its master copy rounded.
       const Doubles rounded = read_doubles<T>(*executor, name);
       for (std::size_t i = 0; i < found.size(); ++i) {
         EXPECT_EQ(rounded[i], rounded_to_bf16(found[i]));

@@ -65,12 +65,37 @@ TEST_F(ExecutorTest, SlotsHoldTheirOwnBatchAndKeptValues) {
   const auto executor = make(std::move(graph), {.num_slots = {2}});
   executor->write<float>("x", Floats{1, 2, 3}, 0);
   executor->write<float>("x", Floats{10, 20, 30}, 1);
-  executor->run(Phase::forward, 0);
-  executor->run(Phase::forward, 1);
-  executor->run(Phase::backward, 0);
+  executor->run(Phase::forward, {.slot = 0});
+  executor->run(Phase::forward, {.slot = 1});
+  executor->run(Phase::backward, {.slot = 0});
   EXPECT_EQ(read(executor->input("sum")), (Floats{2, 4, 6}));
-  executor->run(Phase::backward, 1);
+  executor->run(Phase::backward, {.slot = 1});
   EXPECT_EQ(read(executor->input("sum", 1)), (Floats{22, 44, 66}));  // one sum for all slots
+}
+
+// One sum that a kernel starts itself (linear_grad_weight) and one that has to be cleared for it (sum_to).
+TEST_F(ExecutorTest, AFirstMicroBatchStartsTheSumsAnew) {
+  Graph graph;
+  const ValueType matrix{DType::f32, Shape{1, 3}};
+  const ValueId x = graph.add_input("x", matrix, Role::batch);
+  for (const std::string name : {"weight", "bias"}) {
+    const ValueId sum =
+        graph.add_input(name, name == "weight" ? ValueType{DType::f32, Shape{3, 3}} : kType, Role::gradient);
+    const ValueId next = name == "weight"
+                             ? emit(graph, Op::linear_grad_weight, Phase::backward, name, {}, {sum, x, x})[0]
+                             : emit(graph, Op::sum_to, Phase::backward, name, {}, {sum, x})[0];
+    graph.add_state_update(sum, next);
+  }
+  const auto executor = make(std::move(graph));
+  executor->write<float>("x", Floats{1, 2, 3});
+  for (int step = 0; step < 3; ++step) {  // three times, as a device may run the later ones in another way
+    executor->run(Phase::backward, {.first_micro_batch = true});
+    EXPECT_EQ(read(executor->input("weight")), (Floats{1, 2, 3, 2, 4, 6, 3, 6, 9}));
+    EXPECT_EQ(read(executor->input("bias")), (Floats{1, 2, 3}));
+    executor->run(Phase::backward);
+    EXPECT_EQ(read(executor->input("weight")), (Floats{2, 4, 6, 4, 8, 12, 6, 12, 18}));
+    EXPECT_EQ(read(executor->input("bias")), (Floats{2, 4, 6}));
+  }
 }
 
 TEST_F(ExecutorTest, ConstantsAreThereBeforeTheFirstProgram) {

@@ -32,6 +32,8 @@ class WrongDevice final : public Device {
     cpu_->run(op, call);
     after_(call);
   }
+  bool can_start_sums(Op op) const override { return cpu_->can_start_sums(op); }
+  void clear(const TensorView& tensor) override { cpu_->clear(tensor); }
   void upload(std::byte* to, std::span<const std::byte> from) override { cpu_->upload(to, from); }
   void download(std::span<std::byte> to, const std::byte* from) override { cpu_->download(to, from); }
   double peak_flops() override { return 0; }
@@ -41,8 +43,9 @@ class WrongDevice final : public Device {
   Mistake after_;
 };
 
-SelftestDevices against(WrongDevice::Mistake mistake) {
-  return {make_cpu, make_cpu, make_cpu(), std::make_unique<WrongDevice>(std::move(mistake))};
+CaseResult run_against(const OpCase& op_case, WrongDevice::Mistake mistake) {
+  SelftestDevices devices{{make_cpu(), std::make_unique<WrongDevice>(std::move(mistake))}, nullptr};
+  return run_case(op_case, devices, {});
 }
 
 const OpCase& case_of(const std::vector<OpCase>& cases, Op op) {
@@ -58,7 +61,7 @@ TEST(SelftestTest, EveryOpHasACase) {
 }
 
 TEST(SelftestTest, TheCpuAgreesWithItself) {
-  const SelftestDevices devices{make_cpu, make_cpu, make_cpu(), make_cpu()};
+  SelftestDevices devices{{make_cpu(), make_cpu()}, [] { return DevicePair{make_cpu(), make_cpu()}; }};
   for (const OpCase& op_case : op_cases()) {
     std::int64_t elems = 0;
     for (const CaseInput& input : op_case.inputs) elems += input.type.shape.num_elems();
@@ -73,11 +76,20 @@ TEST(SelftestTest, AWrongElementIsAnError) {
   const std::vector<OpCase> cases = op_cases();
   const OpCase& softmax = case_of(cases, Op::softmax);
   const auto worsen = [](const KernelCall& call) { call.outputs[0].as<float>()[5] += 0.01f; };
-  const CaseResult result = run_case(softmax, against(worsen), {});
+  const CaseResult result = run_against(softmax, worsen);
   EXPECT_FALSE(result.passed(softmax));
   EXPECT_GT(result.error, softmax.bound);
   const auto spoil = [](const KernelCall& call) { call.outputs[0].as<float>().back() = NAN; };
-  EXPECT_TRUE(std::isinf(run_case(softmax, against(spoil), {}).error));
+  EXPECT_TRUE(std::isinf(run_against(softmax, spoil).error));
+}
+
+TEST(SelftestTest, AKernelThatDoesNotStartItsSumsIsFound) {
+  const std::vector<OpCase> cases = op_cases();
+  const OpCase& product = case_of(cases, Op::linear_grad_weight);
+  const auto add_old = [](const KernelCall& call) {
+    if (call.starts_sums) call.outputs[0].as<float>()[3] += 1;
+  };
+  EXPECT_FALSE(run_against(product, add_old).passed(product));
 }
 
 TEST(SelftestTest, StrayWritesAreFound) {
@@ -86,9 +98,9 @@ TEST(SelftestTest, StrayWritesAreFound) {
   const auto behind = [](const KernelCall& call) {
     static_cast<std::byte*>(call.outputs[0].data)[call.outputs[0].num_bytes()] = std::byte{1};
   };
-  EXPECT_EQ(run_case(rope, against(behind), {}).problem, "wrote behind output 0");
+  EXPECT_EQ(run_against(rope, behind).problem, "wrote behind output 0");
   const auto change = [](const KernelCall& call) { call.inputs[1].as<float>()[0] += 1; };
-  EXPECT_EQ(run_case(rope, against(change), {}).problem, "changed input 1");
+  EXPECT_EQ(run_against(rope, change).problem, "changed input 1");
 }
 
 TEST(SelftestTest, OtherBitsInASecondRunAreFound) {
@@ -99,7 +111,7 @@ TEST(SelftestTest, OtherBitsInASecondRunAreFound) {
     float& first = call.outputs[0].as<float>()[0];
     if (++runs == 2) first = std::nextafter(first, 10.0f);
   };
-  const CaseResult result = run_case(mul, against(drift), {});
+  const CaseResult result = run_against(mul, drift);
   EXPECT_EQ(result.error, 0);
   EXPECT_EQ(result.problem, "gave other bits in a second run");
 }

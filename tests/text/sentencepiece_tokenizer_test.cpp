@@ -65,6 +65,7 @@ TEST_F(SentencepieceTokenizerTest, GivesTheLibrarysIds) {
       {bpe + identity + keep + "--treat_whitespace_as_suffix=true", false},
       {bpe + identity + keep + "--split_by_whitespace=false", false},
       {bpe + identity + keep + "--user_defined_symbols=a\u2581b", false},
+      {bpe + identity + keep + "--user_defined_symbols=ab", true},  // words, but the library's merges
       {"--model_type=bpe " + identity + keep, false},
       {"--model_type=unigram --byte_fallback=true " + identity + keep, false}};
   std::mt19937_64 random(71);
@@ -80,6 +81,34 @@ TEST_F(SentencepieceTokenizerTest, GivesTheLibrarysIds) {
                                random_hard_text(random, 20) + "a b" + random_spaces(random);
       ASSERT_EQ(tokenizer.encode(text), library.EncodeAsIds(text)) << options << testing::PrintToString(text);
     }
+  }
+}
+
+// Runs of two letters, where many pieces can be made in several ways at overlapping places.
+TEST_F(SentencepieceTokenizerTest, MergesRunsAsTheLibraryDoes) {
+  std::mt19937_64 random(72);
+  const auto run_of_letters = [&](std::size_t most) {
+    std::string word;
+    for (std::size_t size = 1 + random() % most; word.size() < size;)
+      word.append(1 + random() % 5, random() % 3 == 0 ? 'b' : 'a');
+    return word;
+  };
+  {
+    std::ofstream text(folder_.path() / "text");
+    for (int i = 0; i < 2000; ++i) text << run_of_letters(20) << (i % 9 == 0 ? "\n" : " ");
+  }
+  const std::filesystem::path path = train("runs", std::string(kLikeLlama) + " --hard_vocab_limit=false");
+  const SentencepieceTokenizer tokenizer(path);
+  ASSERT_TRUE(SentencepieceMerges::of_model(read_file(path)).has_value());
+  sentencepiece::SentencePieceProcessor library;
+  ASSERT_TRUE(library.Load(path.string()).ok());
+  const std::unique_ptr<TextEncoder> encoder = tokenizer.make_encoder();
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text =
+        run_of_letters(60) + " " + run_of_letters(100) + (i % 3 == 0 ? "\xff" : "\u00e9");
+    std::vector<std::int32_t> ids;
+    encoder->encode(text, ids);
+    ASSERT_EQ(ids, library.EncodeAsIds(text)) << testing::PrintToString(text);
   }
 }
 

@@ -11,5 +11,6 @@ int eval_command(int argc, const char* const* argv);
 int generate_command(int argc, const char* const* argv);
 int convert_command(int argc, const char* const* argv);
 int selftest_command(int argc, const char* const* argv);
+int tune_command(int argc, const char* const* argv);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/text/tokenizer.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/saved_model.h"
 #include "tessera/train/trainer.h"
@@ -14,11 +15,11 @@ namespace tessera {
 namespace {
 
 // Read before anything is written, so that a tokenizer that has moved away does not leave half a model.
-std::map<std::string, std::string> read_tokenizer(const std::string& folder) {
+std::map<std::string, std::string> read_tokenizer(const std::string& path) {
   std::map<std::string, std::string> files;
-  if (folder.empty()) return files;
-  for (const char* name : {"vocab.json", "merges.txt"})
-    files[name] = read_file(std::filesystem::path(folder) / name);
+  if (path.empty()) return files;
+  for (const TokenizerFile& file : tokenizer_files(path)) files[file.usual_name] = read_file(file.path);
+  TS_CHECK(!files.empty(), "no tokenizer at {}, which the model names as its own", path);
   return files;
 }
 

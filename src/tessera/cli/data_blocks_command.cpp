@@ -4,7 +4,7 @@
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
 #include "tessera/data/text_blocks.h"
-#include "tessera/text/tokenizer.h"
+#include "tessera/train/run_tokenizer.h"
 
 namespace tessera {
 
@@ -36,14 +36,11 @@ int data_blocks_command(int argc, const char* const* argv) {
   blocks.json_key = key;
   blocks.vocab_size = tokenizer->vocab_size();
   blocks.tokenizer = file_stamp(tokenizer_path);
-  const EncoderFactory make_encoder = [&]() -> EncodeFunction {
-    return [encoder = std::shared_ptr<TextEncoder>(tokenizer->make_encoder())](
-               std::string_view text, std::vector<std::int32_t>& ids) { encoder->encode(text, ids); };
-  };
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
-  fmt::print("{}\n",
-             ensure_text_blocks(pool, {files.begin(), files.end()}, out, blocks, make_encoder).message);
+  fmt::print(
+      "{}\n",
+      ensure_text_blocks(pool, {files.begin(), files.end()}, out, blocks, encoders_of(*tokenizer)).message);
   return 0;
 }
 

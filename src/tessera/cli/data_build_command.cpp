@@ -6,7 +6,7 @@
 #include "tessera/cli/terminal.h"
 #include "tessera/data/corpus_builder.h"
 #include "tessera/metrics/human.h"
-#include "tessera/text/tokenizer.h"
+#include "tessera/train/run_tokenizer.h"
 
 namespace tessera {
 namespace {
@@ -47,10 +47,6 @@ int data_build_command(int argc, const char* const* argv) {
   corpus.vocab_size = tokenizer->vocab_size();
   corpus.end_of_document_id = *end;
   corpus.cut_files = tokenizer->encodes_parts_alone();
-  const EncoderFactory make_encoder = [&]() -> EncodeFunction {
-    return [encoder = std::shared_ptr<TextEncoder>(tokenizer->make_encoder())](
-               std::string_view text, std::vector<std::int32_t>& ids) { encoder->encode(text, ids); };
-  };
   if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder);
   }
@@ -58,7 +54,7 @@ int data_build_command(int argc, const char* const* argv) {
   ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
   std::unique_ptr<ProgressBar> bar;
   const CorpusSummary summary =
-      build_corpus(pool, {files.begin(), files.end()}, out, corpus, make_encoder,
+      build_corpus(pool, {files.begin(), files.end()}, out, corpus, encoders_of(*tokenizer),
                    [&](std::int64_t done, std::int64_t total) {
                      if (!bar)
                        bar = std::make_unique<ProgressBar>(stderr, progress_options("tokenize", total));

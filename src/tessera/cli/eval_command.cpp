@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
@@ -9,60 +9,81 @@
 #include "tessera/train/saved_model.h"
 
 namespace tessera {
+namespace {
 
-int eval_command(int argc, const char* const* argv) {
-  std::string path, prefix;
+struct EvalOptions {
+  std::string model, data;
   std::int64_t seq_len = 0, batch = 0, max_batches = 0;
   std::vector<std::string> overrides;
-  Options options("tessera eval", "Loss and perplexity of a model on held-out tokens.");
-  options.positional("MODEL", &path, "a run's folder, a checkpoint or a Hugging Face folder");
-  options.option("--data PREFIX", &prefix, "all of PREFIX.bin/.idx (default: the run's own validation part)");
-  options.option("--seq-len N", &seq_len,
+};
+
+// That of the run, on one rank, with what the command line says.
+RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
+  RunConfig config = saved.run.value_or(RunConfig{});
+  if (!saved.run) config.train.seq_len = saved.model->max_positions();
+  config.parallel = {};
+  apply_overrides(config, options.overrides);
+  TS_CHECK(!options.data.empty() || config.data != DataKeys{}, "{} has no data of its own: pass --data PATH",
+           options.model);
+  if (config.data.tokenizer.empty()) config.data.tokenizer = saved.tokenizer;
+  if (options.seq_len > 0) config.train.seq_len = options.seq_len;
+  if (options.batch > 0) config.train.micro_batch = options.batch;
+  if (!options.data.empty()) validate_on(config.data, options.data);
+  validate_data(config.data);
+  return config;
+}
+
+void print_losses(const EvaluatedLoss& losses) {
+  fmt::print("loss {:.6f}  perplexity {:.3f}  over {} tokens\n", losses.loss(), losses.perplexity(),
+             losses.predictions[0].scored);
+  if (losses.predictions.size() == 1) return;
+  for (const PredictionLoss& p : losses.predictions)
+    fmt::print("  {} loss {:.6f} over {}\n", p.targets, p.mean(), p.scored);
+}
+
+}  // namespace
+
+int eval_command(int argc, const char* const* argv) {
+  EvalOptions eval;
+  Options options("tessera eval", "Loss and perplexity of a model on held-out data.");
+  options.positional("MODEL", &eval.model, "a run's folder, a checkpoint or a Hugging Face folder");
+  options.option(
+      "--data PATH", &eval.data,
+      "all of it, as data.kind says: a .bin/.idx prefix, a folder of shards or a text (default: the "
+      "run's own validation part)");
+  options.option("--seq-len N", &eval.seq_len,
                  "tokens per sequence (default: the run's; else the model's positions)");
-  options.option("--batch N", &batch, "sequences at a time (default: the run's micro-batch; else 1)");
-  options.option("--batches N", &max_batches, "how many batches at most; 0: all");
-  options.rest("key=value", &overrides, "change keys such as threads=1");
+  options.option("--batch N", &eval.batch, "sequences at a time (default: the run's micro-batch; else 1)");
+  options.option("--batches N", &eval.max_batches, "how many batches at most; 0: all");
+  options.rest("key=value", &eval.overrides, "change keys such as threads=1 or data.kind=text");
   options.footer("Example: tessera eval runs/quickstart --data data/valid");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(seq_len >= 0, "--seq-len: found {}, expected at least 1", seq_len);
-  TS_CHECK(batch >= 0, "--batch: found {}, expected at least 1", batch);
-  TS_CHECK(max_batches >= 0, "--batches: found {}, expected 0 or more", max_batches);
+  TS_CHECK(eval.seq_len >= 0, "--seq-len: found {}, expected at least 1", eval.seq_len);
+  TS_CHECK(eval.batch >= 0, "--batch: found {}, expected at least 1", eval.batch);
+  TS_CHECK(eval.max_batches >= 0, "--batches: found {}, expected 0 or more", eval.max_batches);
 
-  const SavedModel saved = open_saved_model(path);
-  RunConfig config = saved.run.value_or(RunConfig{});
-  apply_overrides(config, overrides);
-  TS_CHECK(saved.run || !prefix.empty(), "{} has no data of its own: pass --data PREFIX", path);
-  if (!saved.run) config.train.seq_len = saved.model->max_positions();
-  if (seq_len > 0) config.train.seq_len = seq_len;
-  if (batch > 0) config.train.micro_batch = batch;
-  if (!prefix.empty()) {
-    config.data.prefix = config.data.valid_prefix = prefix;
-  }
-  const RunData data = open_run_data(config);
-  TS_CHECK(data.valid_samples.size() > 0,
-           "the run held nothing out (data.valid_fraction = 0): pass --data PREFIX");
+  const SavedModel saved = open_saved_model(eval.model);
+  const RunConfig config = eval_config(saved, eval);
+  RunDataOptions parts;
+  parts.train = false;
+  parts.message = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  const std::optional<Samples> samples = open_run_data(config, *saved.model, parts).valid;
+  TS_CHECK(samples.has_value(), "the run of {} held nothing out: pass --data PATH", eval.model);
 
   const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);
-  const std::int64_t samples = data.valid_samples.size();
-  const BatchShape shape{std::min(config.train.micro_batch, samples), config.train.seq_len};
+  const BatchShape shape{std::min(config.train.micro_batch, samples->per_epoch), config.train.seq_len};
   Evaluator evaluator(*saved.model, shape, DType::f32, *device, *weights.executor);
-  const TokenBatches batches(data.valid, data.valid_samples,
-                             {.seq_len = shape.seq_len, .vocab_size = saved.model->vocab_size()});
-  const std::int64_t all = samples / shape.batch;
-  const std::int64_t count = max_batches > 0 ? std::min(max_batches, all) : all;
-  Batch rows(shape.batch, shape.seq_len);
+  const std::int64_t count = eval.max_batches > 0
+                                 ? std::min(eval.max_batches * shape.batch, samples->per_epoch)
+                                 : samples->per_epoch;
   ProgressBar bar(stderr, progress_options("eval", count));
-  double sum = 0;
-  for (std::int64_t b = 0; b < count; ++b) {
-    batches.fill(b * shape.batch, rows);
-    sum += evaluator.loss(rows.inputs, rows.targets);
-    bar.update(b + 1, fmt::format("loss {:.4f}", sum / static_cast<double>(b + 1)));
-  }
-  const double loss = sum / static_cast<double>(count);
-  bar.finish(fmt::format("loss {:.4f}", loss));
-  std::printf("loss %.6f  perplexity %.3f  over %lld tokens\n", loss, std::exp(loss),
-              static_cast<long long>(count * shape.batch * shape.seq_len));
+  const EvaluatedLoss losses =
+      evaluator.evaluate(*samples, count, [&](std::int64_t done, const EvaluatedLoss& so_far) {
+        bar.update(done, fmt::format("loss {:.4f}", so_far.loss()));
+      });
+  bar.finish(fmt::format("loss {:.4f}", losses.loss()));
+  print_losses(losses);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
-#include "tessera/text/bpe_tokenizer.h"
+#include "tessera/text/tokenizer.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/generate.h"
 #include "tessera/train/saved_model.h"
@@ -10,7 +10,7 @@
 namespace tessera {
 
 int generate_command(int argc, const char* const* argv) {
-  std::string path, prompt, tokenizer_folder;
+  std::string path, prompt, tokenizer_path;
   std::int64_t num_tokens = 100, seed = 1;
   SamplingOptions sampling;
   std::vector<std::string> overrides;
@@ -22,7 +22,8 @@ int generate_command(int argc, const char* const* argv) {
   options.option("--top-k N", &sampling.top_k, "choose among the N most likely; 0: all");
   options.option("--top-p X", &sampling.top_p, "of these, the fewest with a probability of X; 1: all");
   options.option("--seed N", &seed, "the same seed gives the same text");
-  options.option("--tokenizer FOLDER", &tokenizer_folder, "vocab.json and merges.txt (default: the run's)");
+  options.option("--tokenizer PATH", &tokenizer_path,
+                 "tokenizer.json, .model, vocab.txt or a folder of one (default: the run's)");
   options.rest("key=value", &overrides, "change keys such as threads=1");
   options.footer("Example: tessera generate runs/quickstart --prompt 'In the beginning'");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
@@ -33,15 +34,15 @@ int generate_command(int argc, const char* const* argv) {
   const SavedModel saved = open_saved_model(path);
   RunConfig config = saved.run.value_or(RunConfig{});
   apply_overrides(config, overrides);
-  if (tokenizer_folder.empty()) tokenizer_folder = saved.tokenizer;
-  TS_CHECK(!tokenizer_folder.empty(), "{} names no tokenizer: pass --tokenizer FOLDER", path);
-  const BpeTokenizer tokenizer = BpeTokenizer::load(tokenizer_folder);
-  TS_CHECK(tokenizer.vocab_size() <= saved.model->vocab_size(), "{} has {} tokens, but the model only {}",
-           tokenizer_folder, tokenizer.vocab_size(), saved.model->vocab_size());
-  const std::optional<std::int32_t> end = tokenizer.id_of("<|endoftext|>");
-  std::vector<std::int32_t> ids = tokenizer.encode(prompt);
+  if (tokenizer_path.empty()) tokenizer_path = saved.tokenizer;
+  TS_CHECK(!tokenizer_path.empty(), "{} names no tokenizer: pass --tokenizer PATH", path);
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
+  check_vocabulary_fits(*tokenizer, tokenizer_path, saved.model->vocab_size());
+  const std::optional<std::int32_t> end = tokenizer->end_of_document();
+  std::vector<std::int32_t> ids = tokenizer->encode(prompt);
   if (ids.empty()) {
-    TS_CHECK(end.has_value(), "{} has no <|endoftext|> to start from: pass --prompt TEXT", tokenizer_folder);
+    TS_CHECK(end.has_value(), "{} has no token that ends a text to start from: pass --prompt TEXT",
+             tokenizer_path);
     ids.push_back(*end);
   }
 
@@ -54,7 +55,7 @@ int generate_command(int argc, const char* const* argv) {
   generator.extend(ids, num_tokens, sampling, [&](std::int32_t id) {
     if (end && id == *end) return false;
     // A model may have more rows than the tokenizer has tokens (a padded vocabulary).
-    if (id < tokenizer.vocab_size()) std::fputs(tokenizer.decode(std::span(&id, 1)).c_str(), stdout);
+    if (id < tokenizer->vocab_size()) std::fputs(tokenizer->text_of(id).c_str(), stdout);
     std::fflush(stdout);
     return true;
   });

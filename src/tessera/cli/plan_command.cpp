@@ -6,7 +6,7 @@
 #include "tessera/pipeline/timeline.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/job_plan.h"
-#include "tessera/train/run_data.h"
+#include "tessera/train/run_tokenizer.h"
 
 namespace tessera {
 namespace {
@@ -115,7 +115,7 @@ void print_head(const JobPlan& job, const StagePlan& stage, const Device& device
 
 void print_plan(const PlanArguments& arguments) {
   const RunConfig config = load_run_config(arguments.config, arguments.overrides);
-  const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config));
+  const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config.data));
   const std::unique_ptr<Device> device = make_device(config);
   const JobPlan job = plan_job(*model, training_graph_options(config), layout_of(config), *device);
   const auto num_stages = static_cast<std::int64_t>(job.stages.size());

@@ -12,10 +12,12 @@ struct SelftestArguments {
   bool small = false, quiet = false;
 };
 
-RunConfig config_for(const std::string& device) {
-  RunConfig config;
-  apply_overrides(config, std::vector<std::string>{"device=" + device});
-  return config;
+// Ranks are threads already, so each has one of its own.
+DevicePair make_devices(const std::string& device, int threads) {
+  RunConfig reference, tested;
+  apply_overrides(tested, std::vector<std::string>{"device=" + device});
+  reference.threads = tested.threads = threads;
+  return {make_device(reference), make_computing_device(tested)};
 }
 
 // What the work amounts to: by arithmetic where there is much of it per byte, else by bytes.
@@ -32,7 +34,7 @@ struct Tally {
   std::vector<std::string> failed;
 };
 
-void run_and_print(const OpCase& op_case, const SelftestDevices& devices, const SelftestArguments& arguments,
+void run_and_print(const OpCase& op_case, SelftestDevices& devices, const SelftestArguments& arguments,
                    Tally& tally) {
   CaseResult result;
   try {
@@ -68,11 +70,8 @@ int selftest_command(int argc, const char* const* argv) {
   options.flag("--quiet", &arguments.quiet, "print only what fails");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
 
-  SelftestDevices devices;
-  devices.make_reference = [] { return make_device(RunConfig{}); };
-  devices.make_tested = [config = config_for(arguments.device)] { return make_computing_device(config); };
-  devices.tested = devices.make_tested();
-  devices.reference = devices.make_reference();
+  SelftestDevices devices{make_devices(arguments.device, 0),
+                          [&] { return make_devices(arguments.device, 1); }};
   Tally tally;
   for (const OpCase& op_case : op_cases()) {
     if (arguments.small && op_case.large) continue;

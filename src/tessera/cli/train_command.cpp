@@ -70,7 +70,7 @@ int train_command(int argc, const char* const* argv) {
   std::printf("trained %lld steps, loss %.4f", static_cast<long long>(summary.steps_done), summary.last_loss);
   if (!std::isnan(summary.last_eval_loss)) {
     std::printf(", validation loss %.4f (perplexity %.2f)", summary.last_eval_loss,
-                std::exp(summary.last_eval_loss));
+                summary.last_eval_perplexity);
   }
   std::printf("\ncheckpoint  %s\ncurves      %s/loss.svg\nmetrics     %s/metrics.jsonl\n",
               summary.checkpoint.c_str(), config.train.out.c_str(), config.train.out.c_str());

@@ -1,7 +1,7 @@
 // Batch: B rows of T token ids and, for each, the id to predict there.
 //
-// Filled by TokenBatches, GptDataset, TextBlocks or BertShards, carried by PrefetchLoader, read by the
-// training and evaluation loops.
+// Filled by TokenBatches, GptDataset, TextBlocks or BertShards as Samples, carried by PrefetchLoader, read by
+// the training and evaluation loops.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Batch {
   static Batch of_pairs(std::int64_t num_rows, std::int64_t row_tokens) {
     Batch batch(num_rows, row_tokens);
     batch.token_types.resize(batch.inputs.size());
-    batch.attention_mask.resize(batch.inputs.size());
+    batch.key_counts.resize(static_cast<std::size_t>(num_rows));
     batch.next_sentence.resize(static_cast<std::size_t>(num_rows));
     return batch;
   }
@@ -37,9 +37,9 @@ struct Batch {
   std::int64_t first_sample = 0;  // global number of row 0; row b is sample first_sample + b
 
   // Empty but for sentence pairs (BERT).
-  std::vector<std::int32_t> token_types;     // [B,T]: 0 in the first sentence, 1 in the second
-  std::vector<std::int32_t> attention_mask;  // [B,T]: 0 on padding
-  std::vector<std::int32_t> next_sentence;   // [B]: 1 when the second sentence does not follow the first
+  std::vector<std::int32_t> token_types;    // [B,T]: 0 in the first sentence, 1 in the second
+  std::vector<std::int32_t> key_counts;     // [B]: tokens before the padding
+  std::vector<std::int32_t> next_sentence;  // [B]: 1 when the second sentence does not follow the first
 };
 
 }  // namespace tessera

@@ -32,6 +32,26 @@ BertShardSize size_of(const Hdf5File& file) {
   return size;
 }
 
+void check_values(const BertShard& shard, const std::string& file) {
+  const auto within = [&](const char* name, const auto& values, std::int64_t end, const char* what) {
+    for (const std::int64_t value : values) {
+      TS_CHECK(value >= 0 && value < end, "{}: {} has {}, expected 0 to {}, {}", file, name, value, end - 1,
+               what);
+    }
+  };
+  within("masked_lm_positions", shard.masked_lm_positions, shard.seq_len, "a place of the sequence");
+  within("segment_ids", shard.segment_ids, 2, "the first sentence or the second");
+  within("next_sentence_labels", shard.next_sentence_labels, 2, "whether the second follows the first");
+  for (std::int64_t row = 0; row < shard.num_rows; ++row) {
+    const auto first = shard.input_mask.begin() + row * shard.seq_len, last = first + shard.seq_len;
+    const auto padding = first + count_keys(shard, row);
+    TS_CHECK(padding != first && std::all_of(first, padding, [](std::int8_t m) { return m == 1; }) &&
+                 std::all_of(padding, last, [](std::int8_t m) { return m == 0; }),
+             "{}: row {} of input_mask is not ones and then zeros: expected padding at the end alone", file,
+             row);
+  }
+}
+
 }  // namespace
 
 BertShardSize bert_shard_size(const std::filesystem::path& path) {
@@ -51,11 +71,7 @@ BertShard read_bert_shard(const std::filesystem::path& path) {
   shard.masked_lm_positions = file.read<std::int32_t>("masked_lm_positions");
   shard.masked_lm_ids = file.read<std::int32_t>("masked_lm_ids");
   shard.next_sentence_labels = file.read<std::int8_t>("next_sentence_labels");
-  for (const std::int32_t position : shard.masked_lm_positions) {
-    TS_CHECK(position >= 0 && position < shard.seq_len,
-             "{}: masked_lm_positions has {}, expected 0 to {}, a place of the sequence", path.string(),
-             position, shard.seq_len - 1);
-  }
+  check_values(shard, path.string());
   return shard;
 }
 
@@ -70,6 +86,11 @@ void write_bert_shard(const std::filesystem::path& path, const BertShard& shard)
   file.write("masked_lm_ids", shard.masked_lm_ids, predictions);
   file.write("next_sentence_labels", shard.next_sentence_labels, {shard.num_rows});
   file.commit();
+}
+
+std::int32_t count_keys(const BertShard& shard, std::int64_t row) {
+  const auto first = shard.input_mask.begin() + row * shard.seq_len;
+  return static_cast<std::int32_t>(std::find(first, first + shard.seq_len, 0) - first);
 }
 
 void copy_labels(const BertShard& shard, std::int64_t row, std::span<std::int32_t> out) {

@@ -31,10 +31,13 @@ struct BertShardSize {
 
 // Throws Error naming the file and the dataset that is missing, or has other rows than input_ids.
 BertShardSize bert_shard_size(const std::filesystem::path& path);
-// Also checks positions against the sequence.
+// Also checks that positions are places of the sequence, types and labels 0 or 1, and padding at the end.
 BertShard read_bert_shard(const std::filesystem::path& path);
 
 void write_bert_shard(const std::filesystem::path& path, const BertShard& shard);
+
+// Of one row the number of tokens before its padding.
+std::int32_t count_keys(const BertShard& shard, std::int64_t row);
 
 // The labels of one row: kNotScored but at the masked positions, which end with the first 0.
 void copy_labels(const BertShard& shard, std::int64_t row, std::span<std::int32_t> out);

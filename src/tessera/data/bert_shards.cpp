@@ -119,9 +119,9 @@ void BertShards::copy_row(std::int64_t row, std::int64_t into, Batch& batch) con
   };
   copy(shard_->input_ids, batch.inputs);
   copy(shard_->segment_ids, batch.token_types);
-  copy(shard_->input_mask, batch.attention_mask);
   const auto at = static_cast<std::size_t>(into * seq_len_), size = static_cast<std::size_t>(seq_len_);
   copy_labels(*shard_, row, std::span(batch.targets).subspan(at, size));
+  batch.key_counts[static_cast<std::size_t>(into)] = count_keys(*shard_, row);
   batch.next_sentence[static_cast<std::size_t>(into)] =
       shard_->next_sentence_labels[static_cast<std::size_t>(row)];
 }

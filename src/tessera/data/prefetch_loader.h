@@ -1,24 +1,20 @@
 // PrefetchLoader: one background thread that fills batches ahead of their use.
 //
-// Made and used by the training loop, over TokenBatches or any other function of the global sample
-// number. That number is the whole state: save position() in a checkpoint, seek() to it after a resume.
-// All batches are allocated by the constructor. The methods belong to one thread.
+// Made and used by the training loop, over Samples. That number is the whole state: save position() in a
+// checkpoint, seek() to it after a resume. All batches are allocated by the constructor. The methods belong
+// to one thread.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "tessera/data/batch.h"
+#include "tessera/data/samples.h"
 
 namespace tessera {
-
-// Fills `batch` with samples first_sample ... first_sample + B - 1. Called from the background thread only.
-using FillFunction = std::function<void(std::int64_t first_sample, Batch& batch)>;
 
 struct PrefetchOptions {
   std::int64_t batch_size = 0;
@@ -30,6 +26,7 @@ struct PrefetchOptions {
 
 class PrefetchLoader {
  public:
+  // `fill` is called from the background thread only.
   PrefetchLoader(FillFunction fill, const PrefetchOptions& options);
   ~PrefetchLoader();  // waits for at most the one fill that is running
   PrefetchLoader(const PrefetchLoader&) = delete;

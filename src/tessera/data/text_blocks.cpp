@@ -84,14 +84,17 @@ TextBlockFiles ensure_text_blocks(ThreadPool& pool, const std::vector<fs::path>&
 }
 
 TextBlocks::TextBlocks(std::shared_ptr<const IndexedDataset> blocks, std::int64_t block_size,
-                       std::int64_t vocab_size, std::optional<std::uint64_t> shuffle_seed)
+                       std::int64_t vocab_size, std::optional<std::uint64_t> shuffle_seed,
+                       std::optional<SampleRange> range)
     : blocks_(std::move(blocks)),
       block_size_(block_size),
       vocab_size_(vocab_size),
-      shuffle_seed_(shuffle_seed) {
+      shuffle_seed_(shuffle_seed),
+      range_(range.value_or(SampleRange{0, blocks_->num_sequences()})) {
+  TS_ASSERT(range_.begin >= 0 && range_.end <= blocks_->num_sequences());
   const std::string file = blocks_->bin_file().string();
   TS_CHECK(vocab_size >= 1, "vocab_size: found {}, expected at least 1", vocab_size);
-  TS_CHECK(blocks_->num_sequences() >= 1, "{}: found no block", file);
+  TS_CHECK(range_.size() >= 1, "{}: found no block", file);
   for (std::int64_t i = 0; i < blocks_->num_sequences(); ++i) {
     TS_CHECK(blocks_->sequence_tokens(i) == block_size, "{}: block {} has {} tokens, expected {}", file, i,
              blocks_->sequence_tokens(i), block_size);
@@ -105,7 +108,8 @@ void TextBlocks::fill(std::int64_t first_sample, Batch& batch) const {
   for (std::int64_t row = 0; row < batch.batch_size; ++row) {
     const std::int64_t number = first_sample + row;
     const std::int64_t block =
-        shuffle_seed_ ? sample_at(*shuffle_seed_, samples_per_epoch(), number) : number % samples_per_epoch();
+        range_.begin + (shuffle_seed_ ? sample_at(*shuffle_seed_, samples_per_epoch(), number)
+                                      : number % samples_per_epoch());
     const auto inputs = std::span(batch.inputs).subspan(static_cast<std::size_t>(row) * size, size);
     const auto targets = std::span(batch.targets).subspan(static_cast<std::size_t>(row) * size, size);
     blocks_->copy_tokens(block * block_size_, inputs);

@@ -19,6 +19,7 @@
 #include "tessera/data/batch.h"
 #include "tessera/data/corpus_builder.h"
 #include "tessera/data/indexed_dataset.h"
+#include "tessera/data/sample_range.h"
 
 namespace tessera {
 
@@ -52,10 +53,11 @@ TextBlockFiles ensure_text_blocks(ThreadPool& pool, const std::vector<std::files
 class TextBlocks {
  public:
   // Throws Error when the corpus is not of blocks of this size. Without a seed: in the order of the texts.
+  // Without a range: all blocks.
   TextBlocks(std::shared_ptr<const IndexedDataset> blocks, std::int64_t block_size, std::int64_t vocab_size,
-             std::optional<std::uint64_t> shuffle_seed);
+             std::optional<std::uint64_t> shuffle_seed, std::optional<SampleRange> range = {});
 
-  std::int64_t samples_per_epoch() const { return blocks_->num_sequences(); }
+  std::int64_t samples_per_epoch() const { return range_.size(); }
 
   // A row is one block; the target of its last token is kNotScored, for what follows is in another block.
   void fill(std::int64_t first_sample, Batch& batch) const;
@@ -65,6 +67,7 @@ class TextBlocks {
   std::int64_t block_size_;
   std::int64_t vocab_size_;
   std::optional<std::uint64_t> shuffle_seed_;
+  SampleRange range_;
 };
 
 }  // namespace tessera

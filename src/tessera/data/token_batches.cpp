@@ -16,15 +16,11 @@ SampleSplit split_samples(const IndexedDataset& corpus, std::int64_t seq_len, do
   const std::int64_t num_samples = (corpus.num_tokens() - 1) / seq_len;
   TS_CHECK(num_samples >= 1, "{}: found {} tokens, expected at least seq_len + 1 = {} for one sample", file,
            corpus.num_tokens(), seq_len + 1);
-  std::int64_t num_valid = 0;
-  if (valid_fraction > 0) {
-    num_valid = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(valid_fraction * static_cast<double>(num_samples)));
-  }
-  TS_CHECK(num_valid < num_samples,
+  const SampleSplit split = hold_out(num_samples, valid_fraction);
+  TS_CHECK(split.train.size() > 0,
            "{}: holding out a fraction of {} leaves no training sample: the corpus has {} of {} tokens", file,
            valid_fraction, num_samples, seq_len);
-  return {.train = {0, num_samples - num_valid}, .valid = {num_samples - num_valid, num_samples}};
+  return split;
 }
 
 TokenBatches::TokenBatches(std::shared_ptr<const IndexedDataset> corpus, SampleRange range,

@@ -12,20 +12,9 @@
 
 #include "tessera/data/batch.h"
 #include "tessera/data/indexed_dataset.h"
+#include "tessera/data/sample_range.h"
 
 namespace tessera {
-
-struct SampleRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-
-  std::int64_t size() const { return end - begin; }
-};
-
-struct SampleSplit {
-  SampleRange train;
-  SampleRange valid;  // the last samples of the corpus; empty when nothing is held out
-};
 
 // Throws Error when the corpus has no sample of this length, or too few for both parts. Any
 // valid_fraction above 0 holds out at least one sample. With a corpus of its own for validation, split

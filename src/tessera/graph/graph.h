@@ -39,7 +39,7 @@ enum class Role : std::uint8_t {
   message,          // received from another pipeline stage, right before the first program that reads it
   scalar,           // written by the host for every step: learning rate, step number, loss scale
   parameter,        // a weight
-  gradient,         // a parameter's accumulator; micro-batches add to it, the update reads and clears it
+  gradient,         // a parameter's accumulator: a step's first micro-batch stores, the others add to it
   optimizer_state,  // moments, master weights
   cache,            // keys and values of the tokens so far: generation
 };

@@ -33,6 +33,7 @@ std::int64_t integer_at(const Json& line, const char* name) {
 std::string step_status(const StepReport& report) {
   std::string text = fmt::format("loss {:.4f}", report.loss);
   if (report.eval_loss) text += fmt::format("  eval {:.4f}", *report.eval_loss);
+  if (report.eval_perplexity) text += fmt::format("  perplexity {:.2f}", *report.eval_perplexity);
   text += fmt::format("  lr {:.1e}  grad {:.2f}  {} tok/s", report.learning_rate, report.grad_norm,
                       human_count(report.tokens_per_second));
   if (report.peak_share > 0) text += fmt::format("  {:.0f}% peak", report.peak_share * 100);
@@ -50,6 +51,7 @@ std::string to_json_line(const StepReport& report) {
   line["total_steps"] = report.total_steps;
   line["loss"] = report.loss;
   if (report.eval_loss) line["eval_loss"] = *report.eval_loss;
+  if (report.eval_perplexity) line["eval_perplexity"] = *report.eval_perplexity;
   line["learning_rate"] = report.learning_rate;
   line["grad_norm"] = report.grad_norm;
   line["tokens_per_second"] = report.tokens_per_second;
@@ -68,6 +70,7 @@ StepReport parse_json_line(std::string_view line) {
   report.total_steps = integer_at(json, "total_steps");
   report.loss = number_at(json, "loss");
   if (json.contains("eval_loss")) report.eval_loss = number_at(json, "eval_loss");
+  if (json.contains("eval_perplexity")) report.eval_perplexity = number_at(json, "eval_perplexity");
   report.learning_rate = number_at(json, "learning_rate");
   report.grad_norm = number_at(json, "grad_norm");
   report.tokens_per_second = number_at(json, "tokens_per_second");

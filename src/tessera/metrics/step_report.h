@@ -21,6 +21,7 @@ struct StepReport {
   double seconds_left = 0;
   std::int64_t consumed_samples = 0;
   std::optional<double> eval_loss;
+  std::optional<double> eval_perplexity;  // of the tokens; the loss may have more in it
 };
 
 // "loss 4.2312  lr 3.0e-04  grad 1.23  45.1k tok/s  61% peak  512 MB": what a progress bar does not know.

@@ -15,7 +15,7 @@ std::vector<ValueType> infer_lamb_direction(const InferCall& call) {
   return outputs;
 }
 
-// param, direction, learning rate, squares[, master] -> param, cleared gradient[, master]
+// param, direction, learning rate, squares[, master] -> param[, master]
 std::vector<ValueType> infer_lamb(const InferCall& call) {
   call.check_num_inputs(4, 5);
   const auto& attrs = call.attrs.as<LambAttrs>();
@@ -24,7 +24,7 @@ std::vector<ValueType> infer_lamb(const InferCall& call) {
   call.check(call.shape(3).rank() == 1 && attrs.index >= 0 && attrs.index + 2 <= call.shape(3)[0],
              "squares has shape {}, expected a vector with elements {} and {}", call.shape(3).text(),
              attrs.index, attrs.index + 1);
-  std::vector<ValueType> outputs = {call.inputs[0], call.inputs[1]};
+  std::vector<ValueType> outputs = {call.inputs[0]};
   if (call.inputs.size() == 5) outputs.push_back(call.inputs[4]);
   return outputs;
 }
@@ -53,12 +53,12 @@ OpDef lamb_direction_def() {
 OpDef lamb_def() {
   return {.infer = infer_lamb,
           .placement = {.operands = "param:... direction:... lr: squares:n master:... -> "
-                                    "param:... grad:... master:...",
+                                    "param:... master:...",
                         .cuts = ".",
                         .flat = true,
                         .local_attrs = local_range<LambAttrs>},
           .cost = cost_lamb,
-          .in_place = {{0, 0, true}, {1, 1, true}, {4, 2, true}}};
+          .in_place = {{0, 0, true}, {4, 1, true}}};
 }
 
 LambDirection lamb_direction(Graph& graph, std::string name, const MomentInputs& in,
@@ -67,6 +67,7 @@ LambDirection lamb_direction(Graph& graph, std::string name, const MomentInputs&
   const bool has_master = in.master != kNoValue;
   if (has_master) inputs.push_back(in.master);
   const auto out = emit(graph, Op::lamb_direction, Phase::update, std::move(name), attrs, inputs);
+  graph.add_state_update(in.grad, out[0]);
   graph.add_state_update(in.moment1, out[1]);
   graph.add_state_update(in.moment2, out[2]);
   return {out[0], has_master ? out[3] : in.param, has_master ? out[3] : kNoValue};
@@ -78,8 +79,7 @@ void lamb(Graph& graph, std::string name, const MomentInputs& in, const LambDire
   if (direction.master != kNoValue) inputs.push_back(direction.master);
   const auto out = emit(graph, Op::lamb, Phase::update, std::move(name), attrs, inputs);
   graph.add_state_update(in.param, out[0]);
-  graph.add_state_update(in.grad, out[1]);
-  if (direction.master != kNoValue) graph.add_state_update(in.master, out[2]);
+  if (direction.master != kNoValue) graph.add_state_update(in.master, out[1]);
 }
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 // parts on many ranks:
 //
 //   lamb_direction   updates the moments and leaves Adam's direction plus decay in the gradient's place
-//   lamb             takes the step along it, scaled by |weight| / |direction|, and clears it
+//   lamb             takes the step along it, scaled by |weight| / |direction|
 //
 // Between the two, sum_squares gives both norms of every parameter as sums over what a rank holds, and
 // stack_scalars makes one vector of them, so that they are reduced together.

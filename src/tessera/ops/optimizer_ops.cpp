@@ -61,12 +61,12 @@ std::vector<ValueType> infer_clip_factor(const InferCall& call) {
 }
 
 // param, grad, moment1, moment2, learning rate, step, clip factor[, master]
-// -> param, cleared grad, moment1, moment2[, master]
+// -> param, moment1, moment2[, master]
 std::vector<ValueType> infer_adamw(const InferCall& call) {
   call.check_num_inputs(7, 8);
   check_update_operands(call, call.attrs.as<AdamWAttrs>().range,
                         {.states = {2, 3}, .scalars = {4, 6}, .step = 5, .master = 7});
-  std::vector<ValueType> outputs(call.inputs.begin(), call.inputs.begin() + 4);
+  std::vector<ValueType> outputs = {call.inputs[0], call.inputs[2], call.inputs[3]};
   if (call.inputs.size() == 8) outputs.push_back(call.inputs[7]);
   return outputs;
 }
@@ -80,11 +80,13 @@ Cost cost_adamw(const Graph& graph, const Node& node) {
 // On dp every rank sums its own range even of gradients that all have, so that the norm has the same bits
 // with and without ZeRO-1; it is also the faster way.
 OpDef sum_squares_def() {
-  return {
-      .infer = infer_sum_squares,
-      .placement = {.operands = "x:... -> sum:", .cuts = ".", .flat = true, .counts_copies_once = true,
+  return {.infer = infer_sum_squares,
+          .placement = {.operands = "x:... -> sum:",
+                        .cuts = ".",
+                        .flat = true,
+                        .counts_copies_once = true,
                         .local_attrs = local_sum_squares},
-      .cost = cost_sum_squares};
+          .cost = cost_sum_squares};
 }
 OpDef sum_scalars_def() {
   return {.infer = infer_sum_scalars, .placement = {.operands = "x+: -> sum:", .sums = true}};
@@ -98,12 +100,12 @@ OpDef clip_factor_def() {
 OpDef adamw_def() {
   return {.infer = infer_adamw,
           .placement = {.operands = "param:... grad:... m:... v:... lr: step: clip: master:... -> "
-                                    "param:... grad:... m:... v:... master:...",
+                                    "param:... m:... v:... master:...",
                         .cuts = ".",
                         .flat = true,
                         .local_attrs = local_range<AdamWAttrs>},
           .cost = cost_adamw,
-          .in_place = {{0, 0, true}, {1, 1, true}, {2, 2, true}, {3, 3, true}, {7, 4, true}}};
+          .in_place = {{0, 0, true}, {2, 1, true}, {3, 2, true}, {7, 3, true}}};
 }
 
 ValueId sum_squares(Graph& graph, std::string name, ValueId x) {
@@ -133,8 +135,10 @@ void adamw(Graph& graph, std::string name, const MomentInputs& in, const AdamWAt
                                  in.learning_rate, in.step, in.clip_factor};
   if (in.master != kNoValue) inputs.push_back(in.master);
   const auto out = emit(graph, Op::adamw, Phase::update, std::move(name), attrs, inputs);
-  for (std::size_t i = 0; i < 4; ++i) graph.add_state_update(inputs[i], out[i]);
-  if (in.master != kNoValue) graph.add_state_update(in.master, out[4]);
+  graph.add_state_update(in.param, out[0]);
+  graph.add_state_update(in.moment1, out[1]);
+  graph.add_state_update(in.moment2, out[2]);
+  if (in.master != kNoValue) graph.add_state_update(in.master, out[3]);
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 // The ops of the update program: sum_squares, sum_scalars, stack_scalars and clip_factor for norms and
 // clipping, and adamw, which updates a parameter, its moments and (under bf16) its fp32 master copy in one
-// pass and clears the gradient accumulator for the next step. Other update rules: lamb.h, sgd.h.
+// pass. The gradient stays as it is: the next step's first micro-batch overwrites it. Other update rules:
+// lamb.h, sgd.h.
 #pragma once
 
 #include "tessera/ops/update_operands.h"

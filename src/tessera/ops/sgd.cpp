@@ -5,12 +5,12 @@
 namespace tessera {
 namespace {
 
-// param, grad, momentum, learning rate, clip factor[, master] -> param, cleared grad, momentum[, master]
+// param, grad, momentum, learning rate, clip factor[, master] -> param, momentum[, master]
 std::vector<ValueType> infer_sgd(const InferCall& call) {
   call.check_num_inputs(5, 6);
   check_update_operands(call, call.attrs.as<SgdAttrs>().range,
                         {.states = {2}, .scalars = {3, 4}, .master = 5});
-  std::vector<ValueType> outputs = {call.inputs[0], call.inputs[1], call.inputs[2]};
+  std::vector<ValueType> outputs = {call.inputs[0], call.inputs[2]};
   if (call.inputs.size() == 6) outputs.push_back(call.inputs[5]);
   return outputs;
 }
@@ -24,20 +24,21 @@ Cost cost_sgd(const Graph& graph, const Node& node) {
 OpDef sgd_def() {
   return {.infer = infer_sgd,
           .placement = {.operands = "param:... grad:... momentum:... lr: clip: master:... -> "
-                                    "param:... grad:... momentum:... master:...",
+                                    "param:... momentum:... master:...",
                         .cuts = ".",
                         .flat = true,
                         .local_attrs = local_range<SgdAttrs>},
           .cost = cost_sgd,
-          .in_place = {{0, 0, true}, {1, 1, true}, {2, 2, true}, {5, 3, true}}};
+          .in_place = {{0, 0, true}, {2, 1, true}, {5, 2, true}}};
 }
 
 void sgd(Graph& graph, std::string name, const SgdInputs& in, const SgdAttrs& attrs) {
   std::vector<ValueId> inputs = {in.param, in.grad, in.momentum, in.learning_rate, in.clip_factor};
   if (in.master != kNoValue) inputs.push_back(in.master);
   const auto out = emit(graph, Op::sgd, Phase::update, std::move(name), attrs, inputs);
-  for (std::size_t i = 0; i < 3; ++i) graph.add_state_update(inputs[i], out[i]);
-  if (in.master != kNoValue) graph.add_state_update(in.master, out[3]);
+  graph.add_state_update(in.param, out[0]);
+  graph.add_state_update(in.momentum, out[1]);
+  if (in.master != kNoValue) graph.add_state_update(in.master, out[2]);
 }
 
 }  // namespace tessera

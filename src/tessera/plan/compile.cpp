@@ -2,6 +2,7 @@
 
 #include "tessera/ops/verify.h"
 #include "tessera/plan/arena.h"
+#include "tessera/plan/first_additions.h"
 #include "tessera/plan/fuse_steps.h"
 #include "tessera/plan/plan.h"
 #include "tessera/plan/storage.h"
@@ -73,6 +74,7 @@ Plan compile(const Graph& graph, const WorkspaceFunction& workspace_bytes, const
       for (std::vector<Step>& steps : chunk.programs) fuse_steps(graph, steps, options.fuses);
     }
   }
+  find_first_additions(graph, plan.chunks);
   const StorageMap map = assign_storage(graph, plan, options);
   std::vector<std::int64_t> offsets(map.storages.size(), 0);
   plan.persistent_bytes = lay_out(map.storages, Region::persistent, 0, offsets);

@@ -37,6 +37,7 @@ struct Step {
   std::int64_t workspace_offset = 0;  // in the temporary region
   std::int64_t workspace_bytes = 0;
   bool fused = false;  // with the step before it: the device runs both as one (plan/fuse_steps.h)
+  std::vector<ValueId> first_additions = {};  // accumulators to which it is the first to add
 };
 
 // The programs and slots of one pipeline stage. The init and update programs belong to chunk 0.

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct KernelCall {
   const Attrs* attrs = nullptr;
   std::span<std::byte> workspace;     // as many bytes as Device::workspace_bytes asked for
   const RankGroups* ranks = nullptr;  // null: a run on one rank
+  bool starts_sums = false;           // the accumulators hold nothing of use: store instead of adding to them
 };
 
 // Memory owned by a device; freed with the object.
@@ -59,6 +62,9 @@ class Device {
   virtual void run(Op op, const KernelCall& call) = 0;
   virtual bool fuses(const Graph& graph, const Node& first, const Node& second) const;
   virtual void run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second);
+  // Whether the kernel of an op heeds KernelCall::starts_sums. Where it does not, accumulators are cleared.
+  virtual bool can_start_sums(Op) const { return false; }
+  virtual void clear(const TensorView& tensor) = 0;
   // From host memory, which may be reused on return; to host memory, complete on return, or after the next
   // synchronize() if that can wait.
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
@@ -76,6 +82,9 @@ class Device {
   virtual bool begin_capture() { return false; }
   virtual std::unique_ptr<CapturedProgram> end_capture() { return nullptr; }
   virtual double peak_flops() = 0;                       // measured once; 0 if unknown
+  // Tries the ways to run each piece of work it has run so far, on the operands of its last run, which are
+  // overwritten. Returns the best as text, for a device that is to decide alike; empty: nothing to choose.
+  virtual std::string search_choices(const std::function<void(const std::string&)>& /*say*/) { return {}; }
   virtual std::int64_t used_bytes() const { return 0; }  // of memory of its own, by everybody; 0: it has none
   // Whether the host reads and writes this device's memory as its own. Where not: upload and download.
   virtual bool host_can_read() const { return true; }

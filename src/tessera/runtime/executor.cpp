@@ -1,5 +1,9 @@
 #include "tessera/runtime/executor.h"
 
+#include <algorithm>
+
+#include "tessera/ops/op_def.h"
+
 namespace tessera {
 
 Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of,
@@ -13,11 +17,7 @@ Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weigh
   for (const Chunk& chunk : plan_.chunks) {
     auto& programs = programs_.emplace_back();
     for (std::size_t p = 0; p < programs.size(); ++p) {
-      programs[p].resize(static_cast<std::size_t>(chunk.num_slots));
-      for (int slot = 0; slot < chunk.num_slots; ++slot) {
-        for (const Step& step : chunk.programs[p])
-          programs[p][static_cast<std::size_t>(slot)].calls.push_back(bind(step, slot));
-      }
+      for (int slot = 0; slot < chunk.num_slots; ++slot) programs[p].push_back(bind(chunk.programs[p], slot));
     }
   }
   run(Phase::init);
@@ -50,36 +50,56 @@ Executor::BoundCall Executor::bind(const Step& step, int slot) const {
     call.workspace = {address({Region::temporary, step.workspace_offset}, slot),
                       static_cast<std::size_t>(step.workspace_bytes)};
   }
+  for (ValueId v : step.first_additions) call.first_additions.push_back(view(v, slot));
+  // A kernel starts all of its sums or none.
+  const std::vector<InPlace> pairs = in_place_pairs(node);
+  const auto num_sums = std::ranges::count_if(pairs, [](const InPlace& pair) { return pair.always; });
+  call.starts_sums = device_.can_start_sums(node.op) && std::ssize(call.first_additions) == num_sums;
   return call;
 }
 
-KernelCall Executor::kernel_call(const BoundCall& call) const {
-  return {call.inputs, call.outputs, call.attrs, call.workspace, ranks_};
+Executor::BoundProgram Executor::bind(const std::vector<Step>& steps, int slot) const {
+  BoundProgram program;
+  for (const Step& step : steps) {
+    program.calls.push_back(bind(step, slot));
+    program.has_first_additions |= !step.first_additions.empty();
+  }
+  return program;
 }
 
-void Executor::run(Phase phase, int slot, OpTimes* times, int chunk) {
-  auto& programs = programs_[static_cast<std::size_t>(chunk)];
-  BoundProgram& program = programs[static_cast<std::size_t>(phase)][static_cast<std::size_t>(slot)];
-  if (times) return run_calls(program, times);
-  if (program.captured) return program.captured->run();
+KernelCall Executor::kernel_call(const BoundCall& call, bool starting) const {
+  const bool starts_sums = starting && call.starts_sums && !call.first_additions.empty();
+  return {call.inputs, call.outputs, call.attrs, call.workspace, ranks_, starts_sums};
+}
+
+void Executor::run(Phase phase, const ProgramRun& how) {
+  auto& programs = programs_[static_cast<std::size_t>(how.chunk)];
+  BoundProgram& program = programs[static_cast<std::size_t>(phase)][static_cast<std::size_t>(how.slot)];
+  const bool starting = how.first_micro_batch && program.has_first_additions;
+  if (how.times) return run_calls(program, starting, how.times);
+  BoundProgram::Variant& variant = starting ? program.starting : program.adding;
+  if (variant.captured) return variant.captured->run();
   // Ranks meet in the host, which a capture cannot note; and the first run is where kernels are chosen.
-  if (program.runs++ == 0 || ranks_ || !device_.begin_capture()) return run_calls(program);
-  run_calls(program);
-  program.captured = device_.end_capture();
-  program.captured->run();
+  if (variant.runs++ == 0 || ranks_ || !device_.begin_capture()) return run_calls(program, starting);
+  run_calls(program, starting);
+  variant.captured = device_.end_capture();
+  variant.captured->run();
 }
 
-void Executor::run_calls(const BoundProgram& program, OpTimes* times) {
+void Executor::run_calls(const BoundProgram& program, bool starting, OpTimes* times) {
   const std::vector<BoundCall>& calls = program.calls;
   std::vector<Op> timed;
   if (times) device_.mark(0);
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const BoundCall& call = calls[i];
+    if (starting && !call.starts_sums) {
+      for (const TensorView& sum : call.first_additions) device_.clear(sum);
+    }
     if (i + 1 < calls.size() && calls[i + 1].fused) {
       ++i;
-      device_.run_fused(call.op, kernel_call(call), calls[i].op, kernel_call(calls[i]));
+      device_.run_fused(call.op, kernel_call(call, starting), calls[i].op, kernel_call(calls[i], starting));
     } else {
-      device_.run(call.op, kernel_call(call));
+      device_.run(call.op, kernel_call(call, starting));
     }
     if (!times) continue;
     timed.push_back(call.op);

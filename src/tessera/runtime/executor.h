@@ -16,6 +16,13 @@ struct OpTimes {
   std::array<double, kNumOps> seconds{};
 };
 
+// How to run a program.
+struct ProgramRun {
+  int slot = 0, chunk = 0;
+  bool first_micro_batch = false;  // of a step: a backward program then begins its sums anew
+  OpTimes* times = nullptr;
+};
+
 class Executor {
  public:
   // Runs the init program. `device` must outlive the executor, and so must `weights_of`, whose parameters or
@@ -25,7 +32,7 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  void run(Phase phase, int slot = 0, OpTimes* times = nullptr, int chunk = 0);
+  void run(Phase phase, const ProgramRun& how = {});
 
   // Where a value lies; batch inputs and kept activations have a place per slot.
   TensorView view(ValueId value, int slot = 0) const;
@@ -57,18 +64,25 @@ class Executor {
     const Attrs* attrs = nullptr;
     std::span<std::byte> workspace;
     bool fused = false;  // with the call before it
+    std::vector<TensorView> first_additions;
+    bool starts_sums = false;  // its kernel begins all of them itself
   };
   // One program on one slot.
   struct BoundProgram {
+    struct Variant {
+      int runs = 0;
+      std::unique_ptr<CapturedProgram> captured;
+    };
     std::vector<BoundCall> calls;
-    int runs = 0;
-    std::unique_ptr<CapturedProgram> captured;
+    bool has_first_additions = false;
+    Variant adding, starting;  // the second, where there are first additions, in first micro-batches
   };
 
   std::byte* address(const Location& location, int slot) const;
   BoundCall bind(const Step& step, int slot) const;
-  KernelCall kernel_call(const BoundCall& call) const;
-  void run_calls(const BoundProgram& program, OpTimes* times = nullptr);
+  BoundProgram bind(const std::vector<Step>& steps, int slot) const;
+  KernelCall kernel_call(const BoundCall& call, bool starting) const;
+  void run_calls(const BoundProgram& program, bool starting, OpTimes* times = nullptr);
 
   Graph graph_;
   Plan plan_;

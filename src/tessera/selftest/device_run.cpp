@@ -64,10 +64,10 @@ void DeviceRun::fill(std::span<const Bytes> inputs) {
   poison(workspace_);
 }
 
-void DeviceRun::run() {
+void DeviceRun::run(bool starts_sums) {
   const std::span<std::byte> workspace =
       workspace_.memory ? std::span(workspace_.memory->data(), workspace_.size) : std::span<std::byte>{};
-  device_.run(node_.op, {inputs_, outputs_, &node_.attrs, workspace, ranks_});
+  device_.run(node_.op, {inputs_, outputs_, &node_.attrs, workspace, ranks_, starts_sums});
 }
 
 std::vector<Bytes> DeviceRun::outputs() const {

@@ -21,7 +21,8 @@ class DeviceRun {
   DeviceRun(Device& device, const Graph& graph, const Node& node, const RankGroups* ranks, bool in_place);
 
   void fill(std::span<const Bytes> inputs);
-  void run();
+  // With `starts_sums`, where the op allows it, what the accumulators hold must not matter.
+  void run(bool starts_sums = false);
   std::vector<Bytes> outputs() const;
   void wait() const;  // until everything that was run is done
 

@@ -82,6 +82,35 @@ std::vector<Bytes> outputs_of(DeviceRun& run, const RankInputs& inputs, std::str
   return outputs;
 }
 
+// The op's accumulators filled with `value`.
+RankInputs with_accumulators(RankInputs inputs, const Node& node, std::byte value) {
+  for (const InPlace& pair : in_place_pairs(node)) {
+    if (pair.always) std::ranges::fill(inputs.bytes[pair.input], value);
+  }
+  return inputs;
+}
+
+double worst_error(const Graph& graph, const Node& node, const std::vector<Bytes>& found,
+                   const std::vector<Bytes>& wanted) {
+  double worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    worst = std::max(worst, compare_values(graph.type(node.outputs[i]).dtype, found[i], wanted[i]));
+  }
+  return worst;
+}
+
+// Where the tested device starts sums itself: over NaNs, against the reference adding to zeros.
+double error_of_started_sums(const Graph& graph, DeviceRun& reference, DeviceRun& tested,
+                             const RankInputs& inputs) {
+  const Node& node = graph.node(0);
+  std::string ignored;  // the same buffers have been looked at
+  const std::vector<Bytes> wanted =
+      outputs_of(reference, with_accumulators(inputs, node, std::byte{0}), ignored);
+  tested.fill(with_accumulators(inputs, node, std::byte{0xff}).bytes);
+  tested.run(true);
+  return worst_error(graph, node, tested.outputs(), wanted);
+}
+
 CaseResult run_rank(const OpCase& op_case, Device& reference, Device& tested, const RankGroups* ranks,
                     const CaseOptions& options) {
   const Graph graph = graph_of(op_case);
@@ -96,9 +125,9 @@ CaseResult run_rank(const OpCase& op_case, Device& reference, Device& tested, co
 
   DeviceRun run(tested, graph, node, ranks, false);
   const std::vector<Bytes> found = outputs_of(run, inputs, result.problem);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    result.error =
-        std::max(result.error, compare_values(graph.type(node.outputs[i]).dtype, found[i], wanted[i]));
+  result.error = worst_error(graph, node, found, wanted);
+  if (tested.can_start_sums(node.op)) {
+    result.error = std::max(result.error, error_of_started_sums(graph, wanted_run, run, inputs));
   }
   const bool repeats = outputs_of(run, inputs, result.problem) == found;
   DeviceRun in_place(tested, graph, node, ranks, true);
@@ -128,16 +157,17 @@ double compare_values(DType dtype, std::span<const std::byte> found, std::span<c
   return worst;
 }
 
-CaseResult run_case(const OpCase& op_case, const SelftestDevices& devices, const CaseOptions& options) {
-  if (op_case.mesh.num_ranks() == 1) {
-    return run_rank(op_case, *devices.reference, *devices.tested, nullptr, options);
-  }
+CaseResult run_case(const OpCase& op_case, SelftestDevices& devices, const CaseOptions& options) {
+  const int num_ranks = op_case.mesh.num_ranks();
+  if (num_ranks == 1)
+    return run_rank(op_case, *devices.alone.reference, *devices.alone.tested, nullptr, options);
+  while (std::ssize(devices.of_ranks) < num_ranks) devices.of_ranks.push_back(devices.make_for_rank());
   CaseResult all;
   std::mutex mutex;
-  run_local_ranks(op_case.mesh.num_ranks(), [&](Communicator& world) {
+  run_local_ranks(num_ranks, [&](Communicator& world) {
     const RankGroups ranks(world, op_case.mesh);
-    const std::unique_ptr<Device> reference = devices.make_reference(), tested = devices.make_tested();
-    const CaseResult own = run_rank(op_case, *reference, *tested, &ranks, options);
+    const DevicePair& pair = devices.of_ranks[static_cast<std::size_t>(world.rank())];
+    const CaseResult own = run_rank(op_case, *pair.reference, *pair.tested, &ranks, options);
     const std::lock_guard lock(mutex);
     all.error = std::max(all.error, own.error);
     if (all.problem.empty() && !own.problem.empty()) {

@@ -23,12 +23,15 @@ struct CaseResult {
   bool passed(const OpCase& op_case) const { return problem.empty() && error <= op_case.bound; }
 };
 
-// Makes a device; each rank of a case with several gets its own.
-using DeviceFactory = std::function<std::unique_ptr<Device>()>;
+struct DevicePair {
+  std::unique_ptr<Device> reference, tested;
+};
 
+// Each rank of a case with several has a pair of its own, made when it is first needed and kept.
 struct SelftestDevices {
-  DeviceFactory make_reference, make_tested;
-  std::unique_ptr<Device> reference, tested;  // of cases with one rank
+  DevicePair alone;
+  std::function<DevicePair()> make_for_rank;
+  std::vector<DevicePair> of_ranks = {};
 };
 
 struct CaseOptions {
@@ -37,7 +40,7 @@ struct CaseOptions {
 };
 
 // Operands are a function of the seed, the case and the rank.
-CaseResult run_case(const OpCase& op_case, const SelftestDevices& devices, const CaseOptions& options);
+CaseResult run_case(const OpCase& op_case, SelftestDevices& devices, const CaseOptions& options);
 
 // "add [8,1024,768] [768] bf16"
 std::string case_name(const OpCase& op_case);

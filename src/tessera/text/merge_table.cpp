@@ -18,14 +18,15 @@ constexpr std::uint64_t kHashFactor = 0x9e3779b97f4a7c15u;  // 2^64 / golden rat
 
 }  // namespace
 
-MergeTable::MergeTable(std::span<const BpeMerge> merges) {
+MergeTable::MergeTable(std::span<const BpeMerge> merges, Ranks ranks) {
   const std::size_t num_slots = std::bit_ceil(std::max<std::size_t>(2 * merges.size(), 16));
   slots_.resize(num_slots);
   hash_shift_ = 64 - std::countr_zero(num_slots);
   for (const BpeMerge& merge : merges) {
+    const bool alike = ranks == Ranks::by_result && !results_.empty() && results_.back() == merge.result;
+    if (!alike) results_.push_back(merge.result);
     Slot& slot = slots_[slot_of(merge.left, merge.right)];
-    if (slot.left == kNoId) slot = {merge.left, merge.right, static_cast<Rank>(results_.size())};
-    results_.push_back(merge.result);
+    if (slot.left == kNoId) slot = {merge.left, merge.right, static_cast<Rank>(results_.size() - 1)};
   }
 }
 

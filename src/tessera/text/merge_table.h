@@ -1,6 +1,7 @@
 // MergeTable: the merges of a BPE as a hash table, and the merging of one piece of text.
 //
-// Part of BpeTokenizer. Immutable once built, so any number of threads may merge at the same time.
+// Part of BpeTokenizer and SentencepieceTokenizer. Immutable once built, so any number of threads may merge
+// at the same time.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,17 @@ namespace tessera {
 
 class MergeTable {
  public:
-  explicit MergeTable(std::span<const BpeMerge> merges);
+  // By place: every merge of the list comes before the next. By result: merges in a row that give the same id
+  // are alike, as SentencePiece has it.
+  enum class Ranks { by_place, by_result };
+  explicit MergeTable(std::span<const BpeMerge> merges, Ranks ranks = Ranks::by_place);
 
   // Merges the ids of one piece in place, again and again the earliest merge of the list that applies and of
   // its places the leftmost; returns how many ids are left, at the front of `ids`.
   std::size_t merge(std::span<std::int32_t> ids) const;
 
  private:
-  using Rank = std::uint32_t;  // place in the list of merges
+  using Rank = std::uint32_t;  // the lower the earlier
 
   struct Slot {
     std::int32_t left = kNoId;  // kNoId: empty

@@ -15,35 +15,47 @@ SentencepieceTokenizer::SentencepieceTokenizer(const std::filesystem::path& path
   const sentencepiece::util::Status status = processor_->LoadFromSerializedProto(bytes);
   TS_CHECK(status.ok(), "{}: not a SentencePiece model: {}", path.string(), status.ToString());
   by_words_ = sentencepiece_words_stand_alone(bytes, *processor_);
+  if (by_words_) merges_ = SentencepieceMerges::of_model(bytes);
 }
 
 SentencepieceTokenizer::~SentencepieceTokenizer() = default;
 
 // The library takes a text as one, with an agenda of all its pairs: 0.5 MB/s on a few megabytes. Where the
-// model allows it, its words are encoded alone and remembered. A newline before a word keeps the library from
-// putting a space there; its ids are known and left out again.
+// model allows it, its words are encoded alone and remembered. Those that our own merges do not take go to
+// the library, after a newline that keeps it from putting a space there; its ids are known and left out
+// again.
 class SentencepieceTokenizer::Encoder : public TextEncoder {
  public:
-  Encoder(const sentencepiece::SentencePieceProcessor& processor, bool by_words)
-      : processor_(processor), by_words_(by_words) {
-    if (by_words) num_newline_ids_ = run("\n").size();
+  explicit Encoder(const SentencepieceTokenizer& tokenizer)
+      : processor_(*tokenizer.processor_),
+        by_words_(tokenizer.by_words_),
+        merges_(tokenizer.merges_ ? &*tokenizer.merges_ : nullptr) {
+    if (by_words_) num_newline_ids_ = run("\n").size();
   }
 
   void encode(std::string_view text, std::vector<std::int32_t>& append_to) override {
     const std::size_t first = by_words_ ? sentencepiece_word_end(text, 0) : text.size();
-    append(run(text.substr(0, first)), 0, append_to);
+    encode_first(text.substr(0, first), append_to);
     for (std::size_t at = first; at < text.size();) {
       const std::size_t end = sentencepiece_word_end(text, at);
       words_.encode(text, at, end - at, append_to,
-                    [&](std::string_view word, std::vector<std::int32_t>& ids) {
-                      after_newline_.assign("\n").append(word);
-                      append(run(after_newline_), num_newline_ids_, ids);
-                    });
+                    [&](std::string_view word, std::vector<std::int32_t>& ids) { encode_word(word, ids); });
       at = end;
     }
   }
 
  private:
+  // With the space that the library puts before a text, unless the text is empty.
+  void encode_first(std::string_view word, std::vector<std::int32_t>& append_to) {
+    if (merges_ && !word.empty() && merges_->encode(prefixed_.assign(" ").append(word), append_to)) return;
+    append(run(word), 0, append_to);
+  }
+
+  void encode_word(std::string_view word, std::vector<std::int32_t>& append_to) {
+    if (merges_ && merges_->encode(word, append_to)) return;
+    append(run(prefixed_.assign("\n").append(word)), num_newline_ids_, append_to);
+  }
+
   const std::vector<int>& run(std::string_view text) {
     const sentencepiece::util::Status status = processor_.Encode(text, &ids_);
     TS_CHECK(status.ok(), "SentencePiece could not encode a text of {} bytes: {}", text.size(),
@@ -57,14 +69,15 @@ class SentencepieceTokenizer::Encoder : public TextEncoder {
 
   const sentencepiece::SentencePieceProcessor& processor_;
   bool by_words_;
+  const SentencepieceMerges* merges_;  // null: the library's
   std::size_t num_newline_ids_ = 0;
   WordCache words_;
   std::vector<int> ids_;
-  std::string after_newline_;
+  std::string prefixed_;
 };
 
 std::unique_ptr<TextEncoder> SentencepieceTokenizer::make_encoder() const {
-  return std::make_unique<Encoder>(*processor_, by_words_);
+  return std::make_unique<Encoder>(*this);
 }
 
 int SentencepieceTokenizer::vocab_size() const {

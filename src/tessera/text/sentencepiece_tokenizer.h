@@ -1,4 +1,5 @@
-// SentencepieceTokenizer: a SentencePiece .model, Llama's among them, through libsentencepiece.
+// SentencepieceTokenizer: a SentencePiece .model, Llama's among them, through libsentencepiece or, to the
+// same ids, by merges of our own.
 //
 // Opened by open_tokenizer. The library puts a space before a text and treats a text as one, so a document is
 // never given in parts. No ids are added: </s> at the end of documents is the corpus builder's, as with every
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/text/sentencepiece_merges.h"
 #include "tessera/text/tokenizer.h"
 
 namespace sentencepiece {
@@ -38,6 +40,7 @@ class SentencepieceTokenizer : public Tokenizer {
   class Encoder;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   bool by_words_ = false;
+  std::optional<SentencepieceMerges> merges_;  // of words; none: the library's
 };
 
 }  // namespace tessera

@@ -4,58 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
+
+#include "tessera/text/protobuf_message.h"
 
 namespace tessera {
 namespace {
-
-// The fields of one protobuf message, the last of each number: numbers as they are, strings and messages as
-// their bytes. Debian's package has no generated headers for the model, and two dozen bytes of settings need
-// none.
-struct Message {
-  std::map<std::uint64_t, std::uint64_t> numbers;
-  std::map<std::uint64_t, std::string_view> strings;
-
-  std::uint64_t number(std::uint64_t field, std::uint64_t otherwise) const {
-    const auto found = numbers.find(field);
-    return found == numbers.end() ? otherwise : found->second;
-  }
-};
-
-std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
-  std::uint64_t value = 0;
-  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes.front());
-    bytes.remove_prefix(1);
-    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-  return std::nullopt;
-}
-
-std::optional<Message> parse_message(std::string_view bytes) {
-  Message message;
-  while (!bytes.empty()) {
-    const std::optional<std::uint64_t> tag = take_varint(bytes);
-    if (!tag) return std::nullopt;
-    const std::uint64_t field = *tag >> 3, kind = *tag & 7;
-    std::uint64_t size = kind == 1 ? 8 : kind == 5 ? 4 : 0;  // fixed64, fixed32
-    if (kind == 0 || kind == 2) {
-      const std::optional<std::uint64_t> value = take_varint(bytes);
-      if (!value) return std::nullopt;
-      if (kind == 0) message.numbers[field] = *value;
-      if (kind == 2) size = *value;
-    } else if (size == 0) {
-      return std::nullopt;
-    }
-    if (size > bytes.size()) return std::nullopt;
-    if (kind == 2) message.strings[field] = bytes.substr(0, size);
-    bytes.remove_prefix(size);
-  }
-  return message;
-}
 
 // By the numbers of sentencepiece_model.proto: ModelProto has the trainer's settings in 2, the normaliser's
 // in 3.
@@ -63,13 +17,13 @@ bool takes_text_as_it_is(std::string_view model) {
   constexpr std::uint64_t kTrainer = 2, kModelType = 3, kBpe = 2, kSpaceAsSuffix = 24, kByteFallback = 35;
   constexpr std::uint64_t kNormalizer = 3, kCharacterMap = 2, kDummyPrefix = 3, kRemoveExtraSpaces = 4,
                           kEscapeSpaces = 5;
-  std::optional<Message> root = parse_message(model);
-  if (!root || !root->strings.contains(kTrainer) || !root->strings.contains(kNormalizer)) return false;
-  const std::optional<Message> trainer = parse_message(root->strings[kTrainer]);
-  std::optional<Message> normalizer = parse_message(root->strings[kNormalizer]);
+  const std::optional<ProtobufMessage> root = parse_protobuf(model);
+  if (!root || root->bytes(kTrainer).empty() || root->bytes(kNormalizer).empty()) return false;
+  const std::optional<ProtobufMessage> trainer = parse_protobuf(root->bytes(kTrainer));
+  const std::optional<ProtobufMessage> normalizer = parse_protobuf(root->bytes(kNormalizer));
   return trainer && normalizer && trainer->number(kModelType, 1) == kBpe &&
          trainer->number(kSpaceAsSuffix, 0) == 0 && trainer->number(kByteFallback, 0) == 1 &&
-         normalizer->strings[kCharacterMap].empty() && normalizer->number(kDummyPrefix, 1) == 1 &&
+         normalizer->bytes(kCharacterMap).empty() && normalizer->number(kDummyPrefix, 1) == 1 &&
          normalizer->number(kRemoveExtraSpaces, 1) == 0 && normalizer->number(kEscapeSpaces, 1) == 1;
 }
 
@@ -97,7 +51,7 @@ std::size_t sentencepiece_word_end(std::string_view text, std::size_t at) {
   if (at < text.size() && text[at] == '\n') return std::min(text.find_first_not_of('\n', at), text.size());
   std::size_t end = std::min(text.find_first_not_of(' ', at), text.size());
   while (end < text.size()) {
-    end = std::min(text.find_first_of(" \n", end), text.size());
+    while (end < text.size() && text[end] != ' ' && text[end] != '\n') ++end;  // find_first_of is slower
     // A text may hold the sign for a space itself, and the space after it goes with it.
     if (end == text.size() || text[end] == '\n' || !text.substr(0, end).ends_with(kSentencepieceSpace)) break;
     end = std::min(text.find_first_not_of(' ', end), text.size());

@@ -16,14 +16,13 @@ constexpr const char* kExpected =
     "and "
     "merges.txt";
 
+constexpr const char* kFileNames[] = {"tokenizer.json", "tokenizer.model", "vocab.txt"};
+
 std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
-  const bool has_vocab = fs::exists(folder / "vocab.json"), has_merges = fs::exists(folder / "merges.txt");
-  if (has_vocab && has_merges) return std::make_unique<BpeTokenizer>(BpeTokenizer::load(folder));
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt"}) {
-    if (fs::exists(folder / name)) return open_tokenizer(folder / name);
-  }
-  if (has_vocab || has_merges)
-    return std::make_unique<BpeTokenizer>(BpeTokenizer::load(folder));  // names the other
+  const std::vector<TokenizerFile> files = tokenizer_files(folder);
+  if (files.size() == 1) return open_tokenizer(files[0].path);
+  if (!files.empty() || fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt"))
+    return std::make_unique<BpeTokenizer>(BpeTokenizer::load(folder));  // names what is missing
   fail("{}: the folder holds no tokenizer; {}", folder.string(), kExpected);
 }
 
@@ -47,6 +46,21 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
 void Tokenizer::check_id(std::int32_t id, std::size_t position) const {
   TS_CHECK(id >= 0 && id < vocab_size(), "cannot decode id {} at position {}: the vocabulary has {} tokens",
            id, position, vocab_size());
+}
+
+std::vector<TokenizerFile> tokenizer_files(const fs::path& path) {
+  if (!fs::is_directory(path)) {
+    for (const fs::path name : kFileNames) {
+      if (path.extension() == name.extension()) return {{name.string(), path}};
+    }
+    return {};
+  }
+  if (fs::exists(path / "vocab.json") && fs::exists(path / "merges.txt"))
+    return {{"vocab.json", path / "vocab.json"}, {"merges.txt", path / "merges.txt"}};
+  for (const char* name : kFileNames) {
+    if (fs::exists(path / name)) return {{name, path / name}};
+  }
+  return {};
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {

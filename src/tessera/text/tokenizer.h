@@ -57,6 +57,14 @@ class Tokenizer {
 // with what was found there.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& path);
 
+// The files that open_tokenizer reads at `path`, under the names by which a folder that holds them is
+// recognised. Empty when the path is a folder without a tokenizer.
+struct TokenizerFile {
+  std::string usual_name;
+  std::filesystem::path path;
+};
+std::vector<TokenizerFile> tokenizer_files(const std::filesystem::path& path);
+
 // Throws Error when the tokenizer at `path` gives ids that a model of this vocabulary has no row for. A
 // larger model is fine: vocabularies are padded.
 void check_vocabulary_fits(const Tokenizer& tokenizer, const std::filesystem::path& path,

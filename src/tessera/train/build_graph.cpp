@@ -4,7 +4,6 @@
 
 #include "tessera/autodiff/differentiate.h"
 #include "tessera/ops/cross_entropy.h"
-#include "tessera/ops/elementwise.h"
 #include "tessera/ops/linear.h"
 #include "tessera/ops/op_def.h"
 #include "tessera/ops/slice.h"
@@ -87,11 +86,8 @@ BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& 
 BuiltGraph build_loss_graph(const Model& model, BatchShape shape, DType dtype) {
   ModelBuilder builder(dtype, /*training=*/false);
   Losses losses = build_losses(model, builder, shape);
-  ValueId sum = losses.values[0];
-  for (std::size_t i = 1; i < losses.values.size(); ++i) {
-    sum = add(builder.graph(), "loss_sum", sum, losses.values[i]);
-  }
-  builder.graph().mark_output(std::string(kLossOutput), sum);
+  for (std::size_t i = 0; i < losses.values.size(); ++i)
+    builder.graph().mark_output(name_for_targets(kLossOutput, losses.targets[i]), losses.values[i]);
   return finish(builder, std::move(losses.targets));
 }
 

@@ -44,6 +44,7 @@ struct TrainingGraphOptions {
 };
 
 BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);
+// One output for each prediction: "loss" of the tokens, "loss.<targets>" of others.
 BuiltGraph build_loss_graph(const Model& model, BatchShape shape, DType dtype);
 BuiltGraph build_logits_graph(const Model& model, BatchShape shape, DType dtype);
 

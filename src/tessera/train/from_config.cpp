@@ -6,6 +6,7 @@
 #include "tessera/backend/cpu/cpu_device.h"
 #include "tessera/backend/cuda/cuda_device.h"
 #include "tessera/backend/null/null_device.h"
+#include "tessera/base/mapped_file.h"
 #include "tessera/models/gpt2.h"
 #include "tessera/models/llama.h"
 
@@ -92,7 +93,14 @@ std::unique_ptr<Device> make_device(const RunConfig& config) {
   const std::int64_t ranks = config.parallel.tp * config.parallel.pp * config.parallel.dp;
   const std::int64_t share = std::max<std::int64_t>(1, all / ranks);
   auto cpu = make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : share));
-  return config.device == DeviceName::cuda ? make_cuda_device(0, std::move(cpu)) : std::move(cpu);
+  if (config.device != DeviceName::cuda) return cpu;
+  CudaOptions options{.graphs = config.cuda.graphs,
+                      .attention_scratch_bytes = config.cuda.attention_scratch_mb << 20};
+  if (!config.cuda.tuning.empty()) {
+    options.choices = read_file(config.cuda.tuning);
+    options.choices_file = config.cuda.tuning;
+  }
+  return make_cuda_device(0, std::move(cpu), options);
 }
 
 std::unique_ptr<Device> make_computing_device(const RunConfig& config) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/models/bert.h"
 #include "tessera/nn/model_builder.h"
 #include "tessera/partition/stages.h"
 
@@ -14,6 +15,15 @@ const BatchInput* find(std::span<const BatchInput> inputs, std::string_view name
 }
 
 }  // namespace
+
+std::vector<BatchInput> batch_inputs(const Batch& batch) {
+  std::vector<BatchInput> inputs{{kIdsInput, batch.inputs}, {kTargetsInput, batch.targets}};
+  if (batch.next_sentence.empty()) return inputs;
+  inputs.push_back({kTokenTypesInput, batch.token_types});
+  inputs.push_back({kKeyCountsInput, batch.key_counts});
+  inputs.push_back({kNextSentenceInput, batch.next_sentence});
+  return inputs;
+}
 
 void write_micro_batch(Executor& executor, const MicroBatch& batch, const Instruction& instruction) {
   const Graph& graph = executor.graph();
@@ -53,12 +63,15 @@ void check_inputs(std::span<const ExpectedInput> expected, std::int64_t num_sequ
   }
 }
 
+std::int64_t count_scored(std::span<const BatchInput> inputs, std::string_view targets) {
+  return std::ranges::count_if(find(inputs, targets)->values, [](std::int32_t t) { return t >= 0; });
+}
+
 void write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,
                        std::span<const BatchInput> inputs) {
   for (const ExpectedInput& targets : expected) {
     if (!targets.scored) continue;
-    const std::span<const std::int32_t> values = find(inputs, targets.name)->values;
-    const auto scored = std::ranges::count_if(values, [](std::int32_t t) { return t >= 0; });
+    const std::int64_t scored = count_scored(inputs, targets.name);
     TS_CHECK(scored > 0, "the batch has no scored token: all of '{}' are negative", targets.name);
     const float scale = 1.0f / static_cast<float>(scored);
     const ValueId to = executor.graph().find_input(name_for_targets(kLossScaleInput, targets.name));

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/data/batch.h"
 #include "tessera/pipeline/schedule.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/build_graph.h"
@@ -20,6 +21,9 @@ struct BatchInput {
   std::string_view name;
   std::span<const std::int32_t> values;
 };
+
+// All that the batch has.
+std::vector<BatchInput> batch_inputs(const Batch& batch);
 
 struct MicroBatch {
   std::span<const BatchInput> inputs;  // of the global batch
@@ -44,6 +48,8 @@ std::vector<ExpectedInput> expected_inputs(const BuiltGraph& built);
 // Names what a batch lacks.
 void check_inputs(std::span<const ExpectedInput> expected, std::int64_t num_sequences,
                   std::span<const BatchInput> inputs);
+// How many targets of a prediction are scored: those that are not negative.
+std::int64_t count_scored(std::span<const BatchInput> inputs, std::string_view targets);
 // Of every prediction one over the number of its scored targets in the global batch. Refuses a batch that
 // scores none.
 void write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,

@@ -58,14 +58,6 @@ void declare_model(ConfigSchema& s, ModelKeys& model) {
   s.text("model.weights", &model.weights, "Hugging Face folder or checkpoint to start from");
 }
 
-void declare_data(ConfigSchema& s, DataKeys& data) {
-  s.text("data.prefix", &data.prefix, "training tokens: PREFIX.bin and PREFIX.idx");
-  s.text("data.valid_prefix", &data.valid_prefix, "validation tokens, likewise");
-  s.number("data.valid_fraction", &data.valid_fraction, "share of the tokens held out, without valid_prefix",
-           kFraction);
-  s.text("data.tokenizer", &data.tokenizer, "folder of the tokenizer");
-}
-
 void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.steps", &train.steps, "optimizer steps", {.min = 1});
   s.integer("train.seq_len", &train.seq_len, "tokens per sequence", {.min = 1, .max = kMaxTokens});
@@ -130,6 +122,7 @@ ConfigSchema run_config_schema(RunConfig& config) {
   declare_optimizer(s, config.optimizer);
   declare_schedule(s, config.schedule);
   declare_parallel(s, config.parallel, config.pipeline);
+  declare_cuda(s, config.cuda);
   s.choice("precision", &config.precision, "of weights and activations", {"fp32", "bf16"});
   s.choice("device", &config.device, "where the plan runs; null: nowhere, memory and costs only",
            {"cpu", "cuda", "null"});
@@ -242,9 +235,7 @@ RunConfig load_run_config(const std::filesystem::path& path, std::span<const std
 
 void validate(const RunConfig& config) {
   validate_model(config);
-  const DataKeys& data = config.data;
-  TS_CHECK(data.valid_prefix.empty() || data.valid_fraction == DataKeys{}.valid_fraction,
-           "data.valid_prefix and data.valid_fraction are both given: expected one of them");
+  validate_data(config.data);
   const TrainKeys& train = config.train;
   TS_CHECK(train.global_batch % (train.micro_batch * config.parallel.dp) == 0,
            "train.global_batch = {} is not a multiple of train.micro_batch = {} times parallel.dp = {}",

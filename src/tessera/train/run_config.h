@@ -1,8 +1,7 @@
 // RunConfig: everything a training run is asked to do, as plain data.
 //
 // Read from YAML and from key=value overrides by load_run_config, which refuses what the schema does not
-// know; used by `tessera train`, `plan`, `eval` and golden_check. The enums hold the names a user writes;
-// train/ turns them into the components' own types. Later keys get a line here and one in run_config.cpp.
+// know; used by `tessera train`, `plan`, `eval` and golden_check. The enums hold the names a user writes.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "tessera/train/cuda_keys.h"
+#include "tessera/train/data_keys.h"
 
 namespace tessera {
 
@@ -53,14 +55,6 @@ struct ModelKeys {
   bool operator==(const ModelKeys&) const = default;
 };
 
-struct DataKeys {
-  std::string prefix;            // of the .bin and .idx files
-  std::string valid_prefix;      // empty: valid_fraction of `prefix`
-  double valid_fraction = 0.01;  // the last documents of `prefix`
-  std::string tokenizer;         // folder
-  bool operator==(const DataKeys&) const = default;
-};
-
 struct TrainKeys {
   std::int64_t steps = 1000;
   std::int64_t seq_len = 256;
@@ -79,8 +73,7 @@ struct TrainKeys {
 struct OptimizerKeys {
   OptimizerName name = OptimizerName::adamw;
   double lr = 3e-4;
-  double beta1 = 0.9, beta2 = 0.95;
-  double eps = 1e-8;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
   double clip_norm = 1.0;  // 0: off
   bool decay_1d = false;   // whether norms' weights and biases decay too
@@ -123,6 +116,7 @@ struct RunConfig {
   ScheduleKeys schedule;
   ParallelKeys parallel;
   PipelineKeys pipeline;
+  CudaKeys cuda;
   PrecisionName precision = PrecisionName::fp32;
   DeviceName device = DeviceName::cpu;
   std::string recompute = "none";  // or "selective", "full", a list of op names
@@ -133,8 +127,7 @@ struct RunConfig {
 // The file, then the overrides in their order, then validate.
 RunConfig load_run_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
-// The parts of it, for programs whose config does not come from one file. `name` stands for the file in
-// messages. Neither validates.
+// The parts of it; neither validates. `name` stands for the file in messages.
 void apply_yaml(RunConfig& config, std::string_view yaml, const std::string& name);
 void apply_overrides(RunConfig& config, std::span<const std::string> overrides);
 

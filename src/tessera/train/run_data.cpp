@@ -1,30 +1,59 @@
 #include "tessera/train/run_data.h"
 
+#include <algorithm>
+
 #include "tessera/base/error.h"
-#include "tessera/text/bpe_tokenizer.h"
+#include "tessera/models/bert.h"
+#include "tessera/train/data_kinds.h"
+#include "tessera/train/micro_batch.h"
+#include "tessera/train/run_tokenizer.h"
 
 namespace tessera {
+namespace {
 
-std::int64_t tokenizer_vocab_size(const RunConfig& config) {
-  return config.data.tokenizer.empty() ? 0 : BpeTokenizer::load(config.data.tokenizer).vocab_size();
+RunData open_kind(const DataRequest& request) {
+  switch (request.config.data.kind) {
+    case DataKindName::tokens:
+      return open_token_data(request);
+    case DataKindName::megatron:
+      return open_megatron_data(request);
+    case DataKindName::bert:
+      return open_bert_data(request);
+    case DataKindName::text:
+      break;
+  }
+  return open_text_data(request);
 }
 
-RunData open_run_data(const RunConfig& config) {
-  TS_CHECK(!config.data.prefix.empty(), "data.prefix is empty: expected the path of a .bin/.idx pair without its ending");
-  RunData data;
-  data.tokenizer_vocab_size = tokenizer_vocab_size(config);
-  data.train = std::make_shared<IndexedDataset>(config.data.prefix);
-  const bool own_valid = !config.data.valid_prefix.empty();
-  const SampleSplit split =
-      split_samples(*data.train, config.train.seq_len, own_valid ? 0.0 : config.data.valid_fraction);
-  data.train_samples = split.train;
-  data.valid_samples = split.valid;
-  data.valid = data.train;
-  if (own_valid) {
-    data.valid = std::make_shared<IndexedDataset>(config.data.valid_prefix);
-    data.valid_samples = split_samples(*data.valid, config.train.seq_len, 0.0).train;
+// Before the data are opened, which may take long: whether its batches have what the model reads.
+void check_kind(const RunConfig& config, const Model& model) {
+  const bool pairs = config.data.kind == DataKindName::bert;
+  const std::string kind = data_kind_text(config.data.kind);
+  TS_CHECK(!pairs || !model.causal(),
+           "data.kind = bert has masked tokens to predict, which a model that continues texts does not: "
+           "expected tokens, megatron or text");
+  const Batch batch = Samples{.pairs = pairs}.make_batch(1, config.train.seq_len);
+  const std::vector<BatchInput> has = batch_inputs(batch);
+  for (const ExpectedInput& input :
+       expected_inputs(build_loss_graph(model, {1, config.train.seq_len}, DType::f32))) {
+    TS_CHECK(std::ranges::find(has, input.name, &BatchInput::name) != has.end(),
+             "data.kind = {} has no {}, which the model reads of every batch{}", kind, input.name,
+             pairs ? "" : ": expected bert");
   }
-  return data;
+}
+
+}  // namespace
+
+void DataRequest::make_cache_folder(const std::filesystem::path& folder) const {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  TS_CHECK(!error, "data.cache: cannot create folder {}: {}", folder.string(), error.message());
+}
+
+RunData open_run_data(const RunConfig& config, const Model& model, const RunDataOptions& options) {
+  check_tokenizer_fits(config.data, model);
+  check_kind(config, model);
+  return open_kind({config, model.vocab_size(), options});
 }
 
 }  // namespace tessera

@@ -1,24 +1,33 @@
-// RunData: the corpora of a run, opened, and which samples of them are for training and which for
-// validation.
+// RunData: what a run trains and validates on, opened as its keys data.* say.
+//
+// Made by the training loop on every rank and by `tessera eval`. Whatever the kind, it is samples by their
+// global number, so a resume needs that number alone and no rank needs to ask another.
 #pragma once
 
-#include <memory>
+#include <functional>
+#include <optional>
+#include <string>
 
-#include "tessera/data/indexed_dataset.h"
-#include "tessera/data/token_batches.h"
+#include "tessera/comm/communicator.h"
+#include "tessera/data/samples.h"
+#include "tessera/models/model.h"
 #include "tessera/train/run_config.h"
 
 namespace tessera {
 
 struct RunData {
-  std::shared_ptr<const IndexedDataset> train, valid;
-  SampleRange train_samples, valid_samples;  // no valid samples: evaluation is off
-  std::int64_t tokenizer_vocab_size = 0;     // 0 without a tokenizer
+  std::optional<Samples> train;
+  std::optional<Samples> valid;  // none: nothing is held out
 };
 
-RunData open_run_data(const RunConfig& config);
+struct RunDataOptions {
+  bool train = true, valid = true;  // the parts that are wanted; others are not opened
+  Communicator* world = nullptr;    // its rank 0 makes index maps and blocks, the others wait and map them
+  std::function<void(const std::string&)> message = [](const std::string&) {};
+};
 
-// The size of data.tokenizer's vocabulary, 0 if the key is empty.
-std::int64_t tokenizer_vocab_size(const RunConfig& config);
+// Throws Error naming the key, or the file with what was found and what was expected: also when the data are
+// not what the model reads, or of another vocabulary.
+RunData open_run_data(const RunConfig& config, const Model& model, const RunDataOptions& options);
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include "tessera/base/mapped_file.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/runtime/make_executor.h"
+#include "tessera/text/tokenizer.h"
 #include "tessera/train/build_graph.h"
 #include "tessera/train/trainer.h"
 #include "tessera/train/weights.h"
@@ -42,7 +43,7 @@ SavedModel open_saved_model(const std::filesystem::path& path) {
   SavedModel saved;
   saved.weights = path;
   saved.model = load_model_config(path);
-  if (std::filesystem::exists(path / "merges.txt")) saved.tokenizer = path.string();
+  if (!tokenizer_files(path).empty()) saved.tokenizer = path.string();
   return saved;
 }
 

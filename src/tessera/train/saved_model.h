@@ -16,7 +16,7 @@ struct SavedModel {
   std::filesystem::path weights;   // what load_weights_from takes
   std::unique_ptr<Model> model;
   std::optional<RunConfig> run;    // what it was trained with, if we trained it
-  std::string tokenizer;           // folder; empty if unknown
+  std::string tokenizer;           // what open_tokenizer takes; empty if unknown
 };
 
 // The error says what the folder would need to be one of the three.

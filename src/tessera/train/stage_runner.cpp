@@ -37,10 +37,11 @@ void StageRunner::carry_out(const Instruction& instruction, const FillInputs& fi
   switch (instruction.kind) {
     case Instruction::forward:
       fill(instruction);
-      executor_.run(Phase::forward, instruction.slot, times, instruction.chunk);
+      executor_.run(Phase::forward, {instruction.slot, instruction.chunk, false, times});
       return;
     case Instruction::backward:
-      executor_.run(Phase::backward, instruction.slot, times, instruction.chunk);
+      executor_.run(Phase::backward,
+                    {instruction.slot, instruction.chunk, instruction.micro_batch == 0, times});
       if (schedule_.is_last(pp_rank_, instruction.chunk)) read_loss(instruction);
       return;
     case Instruction::update:
@@ -78,7 +79,7 @@ void StageRunner::run_forward(const FillInputs& fill, const ReadLoss& read_loss)
         receive(instruction(Instruction::receive_activation), messages.receive_activation);
       }
       fill(instruction(Instruction::forward));
-      executor_.run(Phase::forward, 0, nullptr, chunk);
+      executor_.run(Phase::forward, {.chunk = chunk});
       if (schedule_.is_last(pp_rank_, chunk)) {
         read_loss(instruction(Instruction::forward));
       } else {

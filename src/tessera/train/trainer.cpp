@@ -8,7 +8,6 @@
 #include "tessera/base/atomic_file.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/data/prefetch_loader.h"
-#include "tessera/data/token_batches.h"
 #include "tessera/metrics/curve_svg.h"
 #include "tessera/metrics/human.h"
 #include "tessera/metrics/jsonl_log.h"
@@ -17,6 +16,8 @@
 #include "tessera/train/evaluate.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/run_data.h"
+#include "tessera/train/run_tokenizer.h"
+#include "tessera/train/same_samples.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
 
@@ -49,19 +50,6 @@ LearningRateSchedule schedule_of(const RunConfig& config) {
   return s;
 }
 
-// A resumed run sees the samples that the interrupted one would have seen; these keys decide which.
-void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint) {
-  const auto check = [&](const char* key, std::int64_t was, std::int64_t is) {
-    TS_CHECK(was == is,
-             "{} = {}, but {} was trained with {}: resuming would see other samples. To train on from its "
-             "weights alone, start a new run with model.weights",
-             key, is, checkpoint, was);
-  };
-  check("train.seed", before.train.seed, now.train.seed);
-  check("train.seq_len", before.train.seq_len, now.train.seq_len);
-  check("train.global_batch", before.train.global_batch, now.train.global_batch);
-}
-
 std::int64_t num_parameters(std::span<const Parameter> parameters) {
   std::int64_t count = 0;
   for (const Parameter& p : parameters) count += p.type.shape.num_elems();
@@ -76,9 +64,10 @@ class Run {
         callbacks_(callbacks),
         world_(world),
         device_(make_computing_device(config)),
-        data_(open_run_data(config)),
-        model_(make_model(config, data_.tokenizer_vocab_size)) {
-    open_batches();
+        model_(make_model(config, tokenizer_vocab_size(config.data))),
+        data_(open_run_data(
+            config, *model_,
+            {.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message})) {
     const std::optional<std::filesystem::path> newest = find_latest_checkpoint(config.train.out);
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
@@ -86,7 +75,11 @@ class Run {
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_memory();
-    if (valid_) make_evaluator();
+    if (data_.valid) {
+      make_evaluator();
+    } else if (config.train.eval_every > 0) {
+      callbacks_.message("nothing is held out: no validation");
+    }
     if (newest) {
       restore(*newest);
     } else {
@@ -110,14 +103,13 @@ class Run {
 
   bool speaks() const { return world_ == nullptr || world_->rank() == 0; }
   bool stop_requested() const;
-  void open_batches();
   void start_folder() const;
   void make_evaluator();
   void say_memory();
   void start_weights();
   void restore(const std::filesystem::path& folder);
   TrainSummary summary_of_finished_run() const;
-  double evaluate();
+  EvaluatedLoss evaluate();
   void evaluate_into(StepReport& line);
   const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
   void save_before_stopping(std::int64_t steps_done);
@@ -128,13 +120,11 @@ class Run {
   const TrainCallbacks& callbacks_;
   Communicator* world_;
   std::unique_ptr<Device> device_;
-  RunData data_;
   std::unique_ptr<Model> model_;
-  std::unique_ptr<TokenBatches> train_batches_, valid_;
+  RunData data_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<JsonlLog> log_;
-  Batch eval_batch_;
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
   std::int64_t last_saved_step_ = 0;
@@ -149,16 +139,6 @@ bool Run::stop_requested() const {
   return stop != 0;
 }
 
-void Run::open_batches() {
-  TokenBatchOptions options{.seq_len = config_.train.seq_len, .vocab_size = model_->vocab_size()};
-  options.shuffle_seed = static_cast<std::uint64_t>(config_.train.seed);
-  train_batches_ = std::make_unique<TokenBatches>(data_.train, data_.train_samples, options);
-  if (config_.train.eval_every > 0 && data_.valid_samples.size() > 0) {
-    options.shuffle_seed.reset();
-    valid_ = std::make_unique<TokenBatches>(data_.valid, data_.valid_samples, options);
-  }
-}
-
 void Run::start_folder() const {
   const std::filesystem::path out = config_.train.out;
   std::error_code error;
@@ -171,7 +151,6 @@ void Run::start_folder() const {
 void Run::make_evaluator() {
   const BatchShape shape{config_.train.micro_batch, config_.train.seq_len};
   evaluator_ = std::make_unique<Evaluator>(*model_, shape, weight_dtype(config_.precision), *device_, *step_);
-  eval_batch_ = Batch(shape.batch * step_->layout().mesh.dp, shape.seq_len);
 }
 
 void Run::say_memory() {
@@ -209,11 +188,7 @@ void Run::restore(const std::filesystem::path& folder) {
   if (const auto run = properties.find(kRunConfigProperty); run != properties.end()) {
     RunConfig before;
     apply_yaml(before, run->second, (folder / kManifestName).string());
-    check_same_samples(before, config_, folder.string());
-    if (before.data.prefix != config_.data.prefix) {
-      callbacks_.message(
-          fmt::format("data.prefix was {} and is {}", before.data.prefix, config_.data.prefix));
-    }
+    check_same_samples(before, config_, folder.string(), callbacks_.message);
   }
   load_checkpoint_state(step_->weights(), step_->parameters(), checkpoint);
   first_step_ = checkpoint.info().step;
@@ -222,21 +197,10 @@ void Run::restore(const std::filesystem::path& folder) {
   callbacks_.message(fmt::format("resuming from {} at step {}", folder.string(), first_step_));
 }
 
-double Run::evaluate() {
-  // The same sequences on every layout: rows beyond them are not scored.
-  const std::int64_t micro = config_.train.micro_batch;
-  const std::int64_t available = std::max<std::int64_t>(1, data_.valid_samples.size() / micro);
-  const std::int64_t wanted = std::min(config_.train.eval_batches, available) * micro;
-  double sum = 0;
-  std::int64_t done = 0;
-  for (; done < wanted; done += eval_batch_.batch_size) {
-    valid_->fill(done, eval_batch_);
-    const std::int64_t rows = std::min(eval_batch_.batch_size, wanted - done);
-    const auto scored = static_cast<std::size_t>(rows * config_.train.seq_len);
-    std::fill(eval_batch_.targets.begin() + static_cast<std::ptrdiff_t>(scored), eval_batch_.targets.end(), -1);
-    sum += evaluator_->loss(eval_batch_.inputs, eval_batch_.targets) * static_cast<double>(rows);
-  }
-  return sum / static_cast<double>(wanted);
+// The same samples on every layout.
+EvaluatedLoss Run::evaluate() {
+  const std::int64_t wanted = config_.train.eval_batches * config_.train.micro_batch;
+  return evaluator_->evaluate(*data_.valid, std::min(wanted, data_.valid->per_epoch));
 }
 
 // Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept.
@@ -251,7 +215,9 @@ const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
 
 void Run::evaluate_into(StepReport& line) {
   try {
-    line.eval_loss = evaluate();
+    const EvaluatedLoss found = evaluate();
+    line.eval_loss = found.loss();
+    line.eval_perplexity = found.perplexity();
   } catch (const Error&) {
     if (speaks()) log_->append(line);
     save_before_stopping(line.step);
@@ -306,6 +272,7 @@ TrainSummary Run::summary_of_finished_run() const {
   if (!reports.empty()) {
     summary.last_loss = reports.back().loss;
     summary.last_eval_loss = reports.back().eval_loss.value_or(summary.last_eval_loss);
+    summary.last_eval_perplexity = reports.back().eval_perplexity.value_or(0);
   }
   return summary;
 }
@@ -313,10 +280,10 @@ TrainSummary Run::summary_of_finished_run() const {
 TrainSummary Run::go() {
   if (first_step_ >= config_.train.steps) return summary_of_finished_run();
   const LearningRateSchedule schedule = schedule_of(config_);
-  PrefetchLoader loader([&](std::int64_t first, Batch& batch) { train_batches_->fill(first, batch); },
-                        {.batch_size = config_.train.global_batch,
-                         .seq_len = config_.train.seq_len,
-                         .first_sample = first_step_ * config_.train.global_batch});
+  PrefetchLoader loader(data_.train->fill, {.batch_size = config_.train.global_batch,
+                                            .seq_len = config_.train.seq_len,
+                                            .first_sample = first_step_ * config_.train.global_batch,
+                                            .pairs = data_.train->pairs});
   TrainSummary summary;
   summary.steps_done = first_step_;
   summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
@@ -324,7 +291,7 @@ TrainSummary Run::go() {
     const auto start = Clock::now();
     const Batch& batch = next_batch(loader, step);
     const double rate = learning_rate(schedule, step);
-    const StepResult result = step_->run(batch.inputs, batch.targets, step, rate);
+    const StepResult result = step_->run(batch_inputs(batch), step, rate);
     TS_CHECK(
         std::isfinite(result.loss) && std::isfinite(result.grad_norm),
         "step {}: loss is {} and gradient norm {}; the last checkpoint is {}. Lower optimizer.lr or look at "
@@ -339,6 +306,7 @@ TrainSummary Run::go() {
     if (evaluator_ && (last || (step + 1) % config_.train.eval_every == 0)) {
       evaluate_into(line);
       summary.last_eval_loss = *line.eval_loss;
+      summary.last_eval_perplexity = *line.eval_perplexity;
     }
     if (speaks()) {
       log_->append(line);

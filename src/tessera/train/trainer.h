@@ -20,8 +20,9 @@ struct TrainCallbacks {
 
 struct TrainSummary {
   std::int64_t steps_done = 0;
-  double last_loss = 0;       // NaN if none is known
-  double last_eval_loss = 0;  // NaN if there was none
+  double last_loss = 0;             // NaN if none is known
+  double last_eval_loss = 0;        // NaN if there was none
+  double last_eval_perplexity = 0;  // of the tokens alone; with last_eval_loss
   bool stopped_early = false;
   std::string checkpoint;  // folder of the last one
 };

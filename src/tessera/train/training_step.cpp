@@ -66,7 +66,7 @@ void TrainingStep::start_update(std::int64_t step, double learning_rate, OpTimes
   executor_->write<float>(kLearningRateInput, {&rate, 1});
   if (const ValueId input = executor_->graph().find_input(kStepInput); input != kNoValue)
     executor_->write<std::int32_t>(input, {&number, 1});
-  executor_->run(Phase::update, 0, times);
+  executor_->run(Phase::update, {.times = times});
 }
 
 double TrainingStep::finished_loss() const {

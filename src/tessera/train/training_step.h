@@ -46,6 +46,7 @@ class TrainingStep {
   Executor& executor() { return *executor_; }
   const WeightStore& weights() const { return *weights_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<ExpectedInput>& inputs() const { return inputs_; }  // of every batch
   const Layout& layout() const { return layout_; }
   const std::vector<int>& stage_of_layer() const { return stage_of_layer_; }
   const std::vector<PlacedTensor>& state() const { return state_; }

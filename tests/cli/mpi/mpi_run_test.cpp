@@ -79,6 +79,23 @@ TEST_F(MpiRunTest, ProcessesAndThreadsGiveTheSameBits) {
   }
 }
 
+// Rank 0 makes the files of a run's data, the others wait for them.
+TEST_F(MpiRunTest, IndexMapsAreMadeOnce) {
+  const std::vector<std::string> arguments{"train",           "run.yaml",      "data.kind=megatron",
+                                           "data.cache=maps", "parallel.dp=4", "train.micro_batch=1",
+                                           "data.split=1,0,0"};
+  const ProgramResult result = mpi(4, "tessera", arguments);
+  ASSERT_EQ(result.exit_code, 0) << result.text();
+  const std::string made = "made maps/corpus_train_indexmap_48ns_16sl_1234s_doc_idx.npy";
+  const std::size_t at = result.err.find(made);
+  ASSERT_NE(at, std::string::npos) << result.text();
+  EXPECT_EQ(result.err.find(made, at + 1), std::string::npos) << result.text();
+  std::vector<std::string> threads = arguments;
+  threads.push_back("train.out=threads");
+  expect_success(threads);
+  expect_same_run("run", "threads");
+}
+
 TEST_F(MpiRunTest, ALayoutForAnotherNumberOfRanksIsRefused) {
   const ProgramResult result =
       mpi(3, "tessera", {"train", "run.yaml", "parallel.tp=2", "parallel.pp=2", "train.micro_batch=1"});

@@ -25,7 +25,8 @@ class MappedMemory final : public DeviceMemory {
  public:
   explicit MappedMemory(std::int64_t num_bytes) : num_bytes_(static_cast<std::size_t>(num_bytes)) {
     if (num_bytes_ == 0) return;
-    data_ = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    data_ = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     TS_CHECK(data_ != MAP_FAILED, "cannot allocate {} bytes of memory: {}", num_bytes, errno_text(errno));
     ::madvise(data_, num_bytes_, MADV_HUGEPAGE);
   }
@@ -51,8 +52,18 @@ class CpuDevice final : public Device {
     return cpu::workspace_bytes(graph, node, pool_.num_threads());
   }
   void run(Op op, const KernelCall& call) override { kKernels[static_cast<std::size_t>(op)](call, context_); }
-  void upload(std::byte* to, std::span<const std::byte> from) override { std::memcpy(to, from.data(), from.size()); }
-  void download(std::span<std::byte> to, const std::byte* from) override { std::memcpy(to.data(), from, to.size()); }
+  bool can_start_sums(Op op) const override {
+    return op == Op::linear_grad_weight || op == Op::linear_cross_entropy_grad;
+  }
+  void clear(const TensorView& tensor) override {
+    std::memset(tensor.data, 0, static_cast<std::size_t>(tensor.num_bytes()));
+  }
+  void upload(std::byte* to, std::span<const std::byte> from) override {
+    std::memcpy(to, from.data(), from.size());
+  }
+  void download(std::span<std::byte> to, const std::byte* from) override {
+    std::memcpy(to.data(), from, to.size());
+  }
   double peak_flops() override {
     if (peak_flops_ == 0) peak_flops_ = cpu::measure_fma_peak(pool_);
     return peak_flops_;
@@ -66,6 +77,8 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device(int num_threads) { return std::make_unique<CpuDevice>(num_threads); }
+std::unique_ptr<Device> make_cpu_device(int num_threads) {
+  return std::make_unique<CpuDevice>(num_threads);
+}
 
 }  // namespace tessera

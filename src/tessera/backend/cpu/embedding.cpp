@@ -6,7 +6,7 @@
 #include "tessera/backend/cpu/element.h"
 #include "tessera/backend/cpu/kernel.h"
 #include "tessera/backend/cpu/loop_blocks.h"
-#include "tessera/backend/cpu/rank_part.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cpu {
 

@@ -76,24 +76,22 @@ void lamb_direction(const KernelCall& call, Context& context) {
 }
 
 void lamb(const KernelCall& call, Context& context) {
-  for (std::size_t i = 0; i < 2; ++i) TS_ASSERT(call.inputs[i].data == call.outputs[i].data);
+  TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
   const auto& attrs = call.attrs->as<LambAttrs>();
   const double step_size = scalar(call.inputs[2]) * trust_ratio(attrs, call.inputs[3]);
-  const TensorView* const master = call.outputs.size() == 3 ? &call.outputs[2] : nullptr;
+  const TensorView* const master = call.outputs.size() == 2 ? &call.outputs[1] : nullptr;
   const ElementRange own = own_range(call, attrs.range, call.inputs[0].num_elems());
-  clear_outside(call.outputs[1], own);
   const DType param = call.inputs[0].dtype;
   for_update_types(param, param, master, [&]<class T, class S, class W>(T, S, W) {
     using A = Accumulate<W>;
     const A by = static_cast<A>(step_size);
     W* const weight = own_weight<W>(call.outputs[0], master, own);
-    A* const direction = call.outputs[1].as<A>().data() + own.begin;
+    const A* const direction = call.inputs[1].as<A>().data() + own.begin;
     T* const rounded = call.outputs[0].as<T>().data() + own.begin;
     for_each_elem_block(context.pool, own.size(), [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
       for (std::int64_t i = begin; i < end; ++i) {
         const A w = widen(weight[i]) - by * direction[i];
-        direction[i] = 0;
         put(weight[i], w);
         if constexpr (!std::is_same_v<T, W>) put(rounded[i], w);
       }

@@ -33,7 +33,7 @@ void linear_grad_input(const KernelCall& call, Context& context) {
   });
 }
 
-// accumulator[N, K] += dy[M, N]^T x[M, K]
+// accumulator[N, K] (+)= dy[M, N]^T x[M, K]
 void linear_grad_weight(const KernelCall& call, Context& context) {
   const TensorView &dy = call.inputs[1], &x = call.inputs[2];
   const std::int64_t m = dy.shape.num_rows(), n = dy.shape[-1], k = x.shape[-1];
@@ -43,7 +43,7 @@ void linear_grad_weight(const KernelCall& call, Context& context) {
                                    .a = {dy.as<T>().data(), n, true},
                                    .b = {x.as<T>().data(), k, false},
                                    .c = {call.outputs[0].as<Accumulate<T>>().data(), k, false},
-                                   .beta = 1},
+                                   .beta = call.starts_sums ? 0.0 : 1.0},
          call.workspace);
   });
 }

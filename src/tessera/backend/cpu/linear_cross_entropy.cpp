@@ -124,9 +124,10 @@ void linear_cross_entropy_grad(const KernelCall& call, Context& context) {
                          .a = {logits.data(), head.vocab, true},
                          .b = {call.inputs[0].as<T>().data() + first * head.width, head.width, false},
                          .c = {call.outputs[2].as<A>().data(), head.width, false},
-                         .beta = 1},
+                         .beta = call.starts_sums && first == 0 ? 0.0 : 1.0},
            scratch);
       if (call.outputs.size() == 4) {
+        if (call.starts_sums && first == 0) std::ranges::fill(call.outputs[3].as<A>(), A{0});
         add_column_sums<A>(context.pool, logits.first(static_cast<std::size_t>(count * head.vocab)),
                            call.outputs[3].as<A>());
       }

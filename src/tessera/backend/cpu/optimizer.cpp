@@ -38,10 +38,10 @@ struct AdamWFactors {
         eps(static_cast<A>(attrs.eps)) {}
 };
 
-// Updates [begin, end) of the weights and moments and clears the gradient. `weight` is the parameter, or
+// Updates [begin, end) of the weights and moments. `weight` is the parameter, or
 // its master copy, and then `rounded` is the parameter.
 template <class T, class S, class W>
-void adamw_block(const AdamWFactors<Accumulate<W>>& by, W* weight, Accumulate<W>* grad, S* moment1,
+void adamw_block(const AdamWFactors<Accumulate<W>>& by, W* weight, const Accumulate<W>* grad, S* moment1,
                  S* moment2, T* rounded, std::int64_t begin, std::int64_t end) {
   using A = Accumulate<W>;
   const AdamWFactors<A> f = by;  // a copy that no store can change, so it stays in registers
@@ -54,7 +54,6 @@ void adamw_block(const AdamWFactors<Accumulate<W>>& by, W* weight, Accumulate<W>
         widen(weight[i]) * f.decay - f.step_size * (m / (std::sqrt(v) / f.deviation_correction + f.eps));
     put(moment1[i], m);
     put(moment2[i], v);
-    grad[i] = 0;
     put(weight[i], w);
     if constexpr (!std::is_same_v<T, W>) put(rounded[i], w);
   }
@@ -124,21 +123,21 @@ void clip_factor(const KernelCall& call, Context&) {
 }
 
 void adamw(const KernelCall& call, Context& context) {
-  for (std::size_t i = 0; i < 4; ++i) TS_ASSERT(call.inputs[i].data == call.outputs[i].data);
+  TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
+  for (std::size_t i = 1; i < 3; ++i) TS_ASSERT(call.inputs[i + 1].data == call.outputs[i].data);
   const auto& attrs = call.attrs->as<AdamWAttrs>();
   const double learning_rate = scalar(call.inputs[4]), step = scalar(call.inputs[5]);
   const double clip = scalar(call.inputs[6]);
-  const TensorView* const master = call.outputs.size() == 5 ? &call.outputs[4] : nullptr;
+  const TensorView* const master = call.outputs.size() == 4 ? &call.outputs[3] : nullptr;
   const ElementRange own = own_range(call, attrs.range, call.inputs[0].num_elems());
-  clear_outside(call.outputs[1], own);
   for_update_types(call.inputs[0].dtype, call.inputs[2].dtype, master,
                    [&]<class T, class S, class W>(T, S, W) {
                      using A = Accumulate<W>;
                      const AdamWFactors<A> factors(attrs, learning_rate, step, clip);
                      W* const weight = own_weight<W>(call.outputs[0], master, own);
-                     A* const grad = call.outputs[1].as<A>().data() + own.begin;
-                     S* const moment1 = call.outputs[2].as<S>().data();
-                     S* const moment2 = call.outputs[3].as<S>().data();
+                     const A* const grad = call.inputs[1].as<A>().data() + own.begin;
+                     S* const moment1 = call.outputs[1].as<S>().data();
+                     S* const moment2 = call.outputs[2].as<S>().data();
                      T* const rounded = call.outputs[0].as<T>().data() + own.begin;
                      for_each_elem_block(context.pool, own.size(), [=](std::int64_t begin, std::int64_t end) {
                        adamw_block(factors, weight, grad, moment1, moment2, rounded, begin, end);

@@ -1,10 +1,8 @@
 // What the kernels that update parameters share: their element types, and which elements are this rank's.
 #pragma once
 
-#include <cstring>
-
 #include "tessera/backend/cpu/element.h"
-#include "tessera/backend/cpu/rank_part.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cpu {
 
@@ -29,14 +27,6 @@ void for_update_types(DType param, DType state, bool has_master, F&& f) {
 template <class W>
 W* own_weight(const TensorView& param, const TensorView* master, const ElementRange& own) {
   return master ? master->as<W>().data() : param.as<W>().data() + own.begin;
-}
-
-// The range is cleared by the update itself.
-inline void clear_outside(const TensorView& gradient, const ElementRange& own) {
-  const std::int64_t size = dtype_bytes(gradient.dtype);
-  auto* const bytes = static_cast<std::byte*>(gradient.data);
-  std::memset(bytes, 0, static_cast<std::size_t>(own.begin * size));
-  std::memset(bytes + own.end * size, 0, static_cast<std::size_t>((gradient.num_elems() - own.end) * size));
 }
 
 }  // namespace tessera::cpu

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "tessera/backend/cpu/loop_blocks.h"
-#include "tessera/backend/cpu/rank_part.h"
 #include "tessera/backend/cpu/softmax_row.h"
 #include "tessera/backend/cpu/vector_math.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cpu {
 namespace {

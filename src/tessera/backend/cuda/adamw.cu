@@ -35,12 +35,11 @@ struct AdamW {
             static_cast<float>(sqrt(1.0 - pow(beta2, steps))),
             static_cast<float>(eps)};
   }
-  __device__ static void apply(const Factors& f, float& w, float& grad, float& m, float& v) {
+  __device__ static void apply(const Factors& f, float& w, const float& grad, float& m, float& v) {
     const float g = grad * f.clip;
     m = f.beta1 * m + f.one_minus_beta1 * g;
     v = f.beta2 * v + f.one_minus_beta2 * g * g;
     w = w * f.decay - f.step_size * (m / (sqrtf(v) / f.deviation_correction + f.eps));
-    grad = 0;
   }
 };
 
@@ -57,10 +56,11 @@ AdamW rule_of(const KernelCall& call) {
 }
 
 UpdateTensors tensors_of(const KernelCall& call) {
-  for (std::size_t i = 0; i < 4; ++i) TS_ASSERT(call.inputs[i].data == call.outputs[i].data);
-  const TensorView* const master = call.outputs.size() == 5 ? &call.outputs[4] : nullptr;
-  return {call.outputs[0],  call.outputs[1],
-          &call.outputs[2], &call.outputs[3],
+  TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
+  for (std::size_t i = 1; i < 3; ++i) TS_ASSERT(call.inputs[i + 1].data == call.outputs[i].data);
+  const TensorView* const master = call.outputs.size() == 4 ? &call.outputs[3] : nullptr;
+  return {call.outputs[0],  call.inputs[1],
+          &call.outputs[1], &call.outputs[2],
           master,           own_range(call, call.attrs->as<AdamWAttrs>().range, call.inputs[0].num_elems())};
 }
 

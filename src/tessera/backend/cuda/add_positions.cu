@@ -1,6 +1,6 @@
 #include "tessera/backend/cuda/launch.cuh"
-#include "tessera/backend/cuda/rank_part.h"
 #include "tessera/ops/add_positions.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cuda {
 namespace {

@@ -38,7 +38,7 @@ __global__ void sum_rows(const T* matrix, MatrixShape shape, std::int64_t rows_p
 
 // Block (32, kPartsAtOnce): 32 columns of all parts.
 __global__ void sum_parts(const float* partial, std::int64_t parts, std::int64_t columns, float* first,
-                          float* second, std::int64_t all_columns) {
+                          float* second, std::int64_t all_columns, bool starts) {
   __shared__ float of_row[kPartsAtOnce][kWarp];
   const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + threadIdx.x;
   float sum = 0;
@@ -53,7 +53,8 @@ __global__ void sum_parts(const float* partial, std::int64_t parts, std::int64_t
   float total = 0;
 #pragma unroll
   for (int row = 0; row < kPartsAtOnce; ++row) total += of_row[row][threadIdx.x];
-  (column < columns ? first[column] : second[column - columns]) += total;
+  float& to = column < columns ? first[column] : second[column - columns];
+  to = starts ? total : to + total;
 }
 
 // As many blocks as run at once, four per multiprocessor, if the rows allow it.
@@ -82,25 +83,28 @@ std::int64_t column_sums_workspace_bytes(MatrixShape shape) {
   return num_parts(shape) * shape.columns * static_cast<std::int64_t>(sizeof(float));
 }
 
-void add_column_sums(Context& context, DType dtype, const void* matrix, MatrixShape shape, float* sums,
+void add_column_sums(Context& context, DType dtype, const void* matrix, MatrixShape shape, SumsPlace sums,
                      std::span<std::byte> workspace) {
   const std::int64_t parts = num_parts(shape);
   for_dtype(dtype, [&]<class T>(T) {
     const auto* from = static_cast<const T*>(matrix);
-    if (parts == 1) return launch<true>(context, from, shape, 1, sums);
+    if (parts == 1) {
+      return sums.starts ? launch<false>(context, from, shape, 1, sums.at)
+                         : launch<true>(context, from, shape, 1, sums.at);
+    }
     TS_ASSERT(static_cast<std::int64_t>(workspace.size()) >= column_sums_workspace_bytes(shape));
     auto* const partial = reinterpret_cast<float*>(workspace.data());
     launch<false>(context, from, shape, parts, partial);
-    add_partial_sums(context, partial, {parts, shape.columns}, {&sums, 1});
+    add_partial_sums(context, partial, {parts, shape.columns}, {&sums.at, 1}, sums.starts);
   });
 }
 
-void add_partial_sums(Context& context, const float* partial, MatrixShape shape,
-                      std::span<float* const> sums) {
+void add_partial_sums(Context& context, const float* partial, MatrixShape shape, std::span<float* const> sums,
+                      bool starts) {
   TS_ASSERT(sums.size() == 1 || sums.size() == 2);
   const std::int64_t all_columns = static_cast<std::int64_t>(sums.size()) * shape.columns;
   sum_parts<<<num_blocks(all_columns, kWarp), dim3(kWarp, kPartsAtOnce), 0, context.stream>>>(
-      partial, shape.rows, shape.columns, sums.front(), sums.back(), all_columns);
+      partial, shape.rows, shape.columns, sums.front(), sums.back(), all_columns, starts);
 }
 
 }  // namespace tessera::cuda

@@ -13,14 +13,20 @@ struct MatrixShape {
   std::int64_t stride = 0;  // elements between two rows; 0: columns
 };
 
+// Where sums go: added to what lies there, or stored over it.
+struct SumsPlace {
+  float* at = nullptr;
+  bool starts = false;
+};
+
 std::int64_t column_sums_workspace_bytes(MatrixShape shape);
 
-// sums[c] += sum over r of matrix[r, c].
-void add_column_sums(Context& context, DType dtype, const void* matrix, MatrixShape shape, float* sums,
+// sums[c] (+)= sum over r of matrix[r, c].
+void add_column_sums(Context& context, DType dtype, const void* matrix, MatrixShape shape, SumsPlace sums,
                      std::span<std::byte> workspace);
 
-// The second stage alone, of one or two sums at once: sums[i][c] += sum over part of partial[part, i, c].
-void add_partial_sums(Context& context, const float* partial, MatrixShape shape,
-                      std::span<float* const> sums);
+// The second stage alone, of one or two sums at once: sums[i][c] (+)= sum over part of partial[part, i, c].
+void add_partial_sums(Context& context, const float* partial, MatrixShape shape, std::span<float* const> sums,
+                      bool starts);
 
 }  // namespace tessera::cuda

@@ -37,7 +37,9 @@ CublasLt load_cublas_lt() {
   find(library, "cublasLtCreate", lt.create);
   find(library, "cublasLtDestroy", lt.destroy);
   find(library, "cublasLtMatmul", lt.matmul);
+  find(library, "cublasLtGetVersion", lt.version);
   find(library, "cublasLtMatmulAlgoGetHeuristic", lt.algo_get_heuristic);
+  find(library, "cublasLtMatmulAlgoCheck", lt.algo_check);
   find(library, "cublasLtMatmulDescCreate", lt.desc_create);
   find(library, "cublasLtMatmulDescDestroy", lt.desc_destroy);
   find(library, "cublasLtMatmulDescSetAttribute", lt.desc_set);

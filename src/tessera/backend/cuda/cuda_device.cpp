@@ -4,7 +4,7 @@
 #include "tessera/backend/cuda/cuda_call.h"
 #include "tessera/backend/cuda/cudnn_attention.h"
 #include "tessera/backend/cuda/fused_pairs.h"
-#include "tessera/backend/cuda/gemm.h"
+#include "tessera/backend/cuda/gemm_search.h"
 #include "tessera/backend/cuda/initial_values.h"
 #include "tessera/backend/cuda/kernel.h"
 #include "tessera/backend/cuda/many_tensors.h"
@@ -58,12 +58,25 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+cudaDeviceProp properties_of(int ordinal) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "ask for the GPU's properties");
+  return properties;
+}
+
+std::string gpu_name(int ordinal) {
+  return properties_of(ordinal).name;
+}
+
 // Which GPU is current is a property of the thread, so every entry says it.
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int ordinal, std::unique_ptr<Device> host)
+  CudaDevice(int ordinal, std::unique_ptr<Device> host, const CudaOptions& options)
       : ordinal_(made_current(ordinal)),
         host_(std::move(host)),
+        graphs_(options.graphs),
+        gemms_(gpu_name(ordinal), options.choices, options.choices_file),
+        cudnn_(options.attention_scratch_bytes),
         transfers_(stream_.get()),
         context_{stream_.get(), gemms_, cudnn_, transfers_, *host_} {}
   ~CudaDevice() override { cudaSetDevice(ordinal_); }
@@ -98,6 +111,15 @@ class CudaDevice final : public Device {
     }
     check_launch(first_op);
   }
+  bool can_start_sums(Op op) const override {
+    return op == Op::linear_grad_weight || op == Op::linear_cross_entropy_grad || op == Op::sum_to ||
+           op == Op::rms_norm_grad || op == Op::layer_norm_grad;
+  }
+  void clear(const TensorView& tensor) override {
+    ready();
+    check_cuda(cudaMemsetAsync(tensor.data, 0, static_cast<std::size_t>(tensor.num_bytes()), stream_.get()),
+               "clear an accumulator");
+  }
   void upload(std::byte* to, std::span<const std::byte> from) override {
     ready();
     transfers_.upload(to, from);
@@ -127,6 +149,7 @@ class CudaDevice final : public Device {
     return stopwatch_.seconds_between(from, to);
   }
   bool begin_capture() override {
+    if (!graphs_) return false;
     ready();
     cuda::begin_capture(stream_.get());
     return true;
@@ -140,6 +163,11 @@ class CudaDevice final : public Device {
     std::size_t available = 0, total = 0;
     check_cuda(cudaMemGetInfo(&available, &total), "ask for free memory");
     return static_cast<std::int64_t>(total - available);
+  }
+  std::string search_choices(const std::function<void(const std::string&)>& say) override {
+    ready();
+    return choices_text(cuda::search_products(gemms_, stream_.get(), say),
+                        cuda::choices_machine(gpu_name(ordinal_), gemms_.library_version()));
   }
   double peak_flops() override {
     ready();
@@ -168,6 +196,7 @@ class CudaDevice final : public Device {
 
   int ordinal_;
   std::unique_ptr<Device> host_;
+  bool graphs_;
   Stream stream_;
   cuda::GemmPlans gemms_;
   cuda::CudnnAttention cudnn_;
@@ -175,20 +204,20 @@ class CudaDevice final : public Device {
   cuda::Stopwatch stopwatch_;
   Op gathered_op_{};
   std::vector<KernelCall> gathered_;  // nodes of one op, to run together (many_tensors.h)
-  mutable cuda::Context context_;  // asking for scratch remembers how a shape will be computed
+  mutable cuda::Context context_;     // asking for scratch remembers how a shape will be computed
 };
 
 // The kernels are machine code for Hopper: another card would fail at its first kernel, so say it here.
 void check_architecture(int ordinal) {
-  cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "ask for the GPU's properties");
+  const cudaDeviceProp properties = properties_of(ordinal);
   TS_CHECK(properties.major == 9, "device: cuda, but GPU {} is {} (compute capability {}.{}), expected 9.0",
            ordinal, properties.name, properties.major, properties.minor);
 }
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> host) {
+std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> host,
+                                         const CudaOptions& options) {
   int num_gpus = 0;
   const cudaError_t status = cudaGetDeviceCount(&num_gpus);
   TS_CHECK(status == cudaSuccess && num_gpus > 0, "device: cuda, but there is no NVIDIA GPU here ({})",
@@ -196,7 +225,7 @@ std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> ho
   TS_CHECK(ordinal >= 0 && ordinal < num_gpus, "device: cuda, but there is no GPU number {}: found {}",
            ordinal, num_gpus);
   check_architecture(ordinal);
-  return std::make_unique<CudaDevice>(ordinal, std::move(host));
+  return std::make_unique<CudaDevice>(ordinal, std::move(host), options);
 }
 
 }  // namespace tessera

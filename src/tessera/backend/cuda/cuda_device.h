@@ -5,13 +5,23 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "tessera/runtime/device.h"
 
 namespace tessera {
 
+struct CudaOptions {
+  // How to compute what can be computed in several ways: text from Device::search_choices(), and the file it
+  // came from, for messages. Empty: as the libraries propose.
+  std::string choices, choices_file;
+  bool graphs = true;  // run each program as one CUDA graph; the bits are the same without
+  std::int64_t attention_scratch_bytes = std::int64_t{1} << 30;  // cudnn_attention.h
+};
+
 // GPU `ordinal` of this machine. `host` runs the collectives, on copies in host memory: several ranks may
 // then share one GPU, whatever the communicator.
-std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> host);
+std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> host,
+                                         const CudaOptions& options = {});
 
 }  // namespace tessera

@@ -24,10 +24,6 @@ namespace {
 namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-// What the gradient may store of T x T matrices at a time, unless one group of heads of one sequence needs
-// more.
-constexpr std::int64_t kScoreGradBytes = std::int64_t{2} << 30;
-
 enum TensorId : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV };
 
 void* open_cudnn() {
@@ -46,16 +42,21 @@ struct BuiltGraph {
   std::int64_t workspace_bytes = -1;
 };
 
-auto key_of(const AttentionShape& shape) {
-  return std::tuple(shape.batch, shape.seq, shape.heads, shape.kv_heads, shape.head_dim, shape.causal,
-                    shape.scale);
-}
-using Key = decltype(key_of(AttentionShape{}));
+// The shape of what one call computes, with the whole shape's strides: some sequences, or some heads of one.
+struct Part {
+  AttentionShape shape;
+  int batch = 0, heads = 0, kv_heads = 0;
+
+  auto key() const {
+    return std::tuple(shape.seq, shape.heads, shape.kv_heads, shape.head_dim, shape.causal, shape.scale,
+                      batch, heads);
+  }
+  bool operator<(const Part& other) const { return key() < other.key(); }
+};
 
 class GraphWriter {
  public:
-  explicit GraphWriter(const AttentionShape& shape)
-      : shape_(shape), graph_(std::make_shared<fe::graph::Graph>()) {
+  explicit GraphWriter(const Part& part) : part_(part), graph_(std::make_shared<fe::graph::Graph>()) {
     graph_->set_io_data_type(fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
@@ -67,24 +68,25 @@ class GraphWriter {
     auto options = fe::graph::SDPA_attributes()
                        .set_name("attention")
                        .set_generate_stats(true)
-                       .set_attn_scale(shape_.scale);
-    if (shape_.causal) options.set_causal_mask(true);
+                       .set_attn_scale(part_.shape.scale);
+    if (part_.shape.causal) options.set_causal_mask(true);
     const auto [out, lse] = graph_->sdpa(q, k, v, options);
-    output(out, kOut, query(shape_.out_width()));
+    output(out, kOut, query(part_.shape.out_width()));
     output(lse, kLse, rows()).set_data_type(fe::DataType_t::FLOAT);
   }
 
   void backward() {
     const Tensor q = input(kQ, "q", query(width())), k = input(kK, "k", key(width())),
                  v = input(kV, "v", key(width()));
-    const Tensor out = input(kOut, "out", query(shape_.out_width())),
-                 dout = input(kDOut, "dout", query(shape_.out_width())), lse = input(kLse, "lse", rows());
+    const Tensor out = input(kOut, "out", query(part_.shape.out_width())),
+                 dout = input(kDOut, "dout", query(part_.shape.out_width())),
+                 lse = input(kLse, "lse", rows());
     lse->set_data_type(fe::DataType_t::FLOAT);
     auto options = fe::graph::SDPA_backward_attributes()
                        .set_name("attention_grad")
-                       .set_attn_scale(shape_.scale)
+                       .set_attn_scale(part_.shape.scale)
                        .set_deterministic_algorithm(true);
-    if (shape_.causal) options.set_causal_mask(true);
+    if (part_.shape.causal) options.set_causal_mask(true);
     const auto [dq, dk, dv] = graph_->sdpa_backward(q, k, v, out, dout, lse, options);
     output(dq, kDQ, query(width()));
     output(dk, kDK, key(width()));
@@ -107,15 +109,16 @@ class GraphWriter {
   struct Layout {
     std::vector<std::int64_t> dims, strides;
   };
-  std::int64_t width() const { return shape_.qkv_width(); }
+  std::int64_t width() const { return part_.shape.qkv_width(); }
   Layout heads_of(std::int64_t heads, std::int64_t row) const {
-    return {{shape_.batch, heads, shape_.seq, shape_.head_dim}, {shape_.seq * row, shape_.head_dim, row, 1}};
+    const AttentionShape& s = part_.shape;
+    return {{part_.batch, heads, s.seq, s.head_dim}, {s.seq * row, s.head_dim, row, 1}};
   }
-  Layout query(std::int64_t row) const { return heads_of(shape_.heads, row); }
-  Layout key(std::int64_t row) const { return heads_of(shape_.kv_heads, row); }
+  Layout query(std::int64_t row) const { return heads_of(part_.heads, row); }
+  Layout key(std::int64_t row) const { return heads_of(part_.kv_heads, row); }
   Layout rows() const {
-    return {{shape_.batch, shape_.heads, shape_.seq, 1},
-            {std::int64_t{shape_.heads} * shape_.seq, shape_.seq, 1, 1}};
+    const AttentionShape& s = part_.shape;
+    return {{part_.batch, part_.heads, s.seq, 1}, {std::int64_t{part_.heads} * s.seq, s.seq, 1, 1}};
   }
   Tensor input(TensorId id, const char* name, const Layout& layout) {
     return graph_->tensor(fe::graph::Tensor_attributes()
@@ -128,13 +131,29 @@ class GraphWriter {
     return tensor->set_output(true).set_uid(id).set_dim(layout.dims).set_stride(layout.strides);
   }
 
-  AttentionShape shape_;
+  Part part_;
   std::shared_ptr<fe::graph::Graph> graph_;
 };
 
-// cuDNN's deterministic gradient stores the scores' gradients of all heads.
-std::int64_t score_grad_bytes(const AttentionShape& shape) {
-  return std::int64_t{2} * shape.batch * shape.heads * shape.seq * shape.seq;
+Part whole(const AttentionShape& shape) {
+  return {shape, shape.batch, shape.heads, shape.kv_heads};
+}
+
+// What is computed at a time, so that the T x T matrices take `most_bytes`: as many sequences as may be, each
+// with all of its heads; else as many of one sequence's groups of heads that share keys, at least one. Sizes
+// divide the whole, so that one plan serves all parts.
+Part grad_part(const AttentionShape& shape, std::int64_t most_bytes) {
+  const std::int64_t group_bytes = std::int64_t{2} * shape.group() * shape.seq * shape.seq;
+  const auto most = [&](std::int64_t bytes, int count) {
+    int part = static_cast<int>(std::clamp<std::int64_t>(most_bytes / bytes, 1, count));
+    while (count % part != 0) --part;
+    return part;
+  };
+  if (const std::int64_t bytes = group_bytes * shape.kv_heads; bytes <= most_bytes) {
+    return {shape, most(bytes, shape.batch), shape.heads, shape.kv_heads};
+  }
+  const int groups = most(group_bytes, shape.kv_heads);
+  return {shape, 1, groups * shape.group(), groups};
 }
 
 std::byte* advanced(const void* data, std::int64_t elems, std::int64_t elem_bytes) {
@@ -145,13 +164,13 @@ std::byte* advanced(const void* data, std::int64_t elems, std::int64_t elem_byte
 
 struct CudnnAttention::Library {
   cudnnHandle_t handle = nullptr;
-  std::map<Key, BuiltGraph> forward, backward;
+  std::map<Part, BuiltGraph> forward, backward;
 
-  const BuiltGraph& forward_of(const AttentionShape& shape) {
-    return find(forward, shape, [](GraphWriter& writer) { writer.forward(); });
+  const BuiltGraph& forward_of(const Part& part) {
+    return find(forward, part, [](GraphWriter& writer) { writer.forward(); });
   }
-  const BuiltGraph& backward_of(const AttentionShape& shape) {
-    return find(backward, shape, [](GraphWriter& writer) { writer.backward(); });
+  const BuiltGraph& backward_of(const Part& part) {
+    return find(backward, part, [](GraphWriter& writer) { writer.backward(); });
   }
   void execute(const BuiltGraph& built, std::unordered_map<std::int64_t, void*> tensors,
                std::span<std::byte> workspace, cudaStream_t stream) const {
@@ -162,16 +181,16 @@ struct CudnnAttention::Library {
 
  private:
   template <class Write>
-  const BuiltGraph& find(std::map<Key, BuiltGraph>& built, const AttentionShape& shape, Write&& write) const {
-    const auto found = built.find(key_of(shape));
+  const BuiltGraph& find(std::map<Part, BuiltGraph>& built, const Part& part, Write&& write) const {
+    const auto found = built.find(part);
     if (found != built.end()) return found->second;
-    GraphWriter writer(shape);
+    GraphWriter writer(part);
     write(writer);
-    return built.emplace(key_of(shape), writer.build(handle)).first->second;
+    return built.emplace(part, writer.build(handle)).first->second;
   }
 };
 
-CudnnAttention::CudnnAttention() {
+CudnnAttention::CudnnAttention(std::int64_t score_grad_bytes) : score_grad_bytes_(score_grad_bytes) {
   static void* const opened = fe::cudnn_dlhandle = open_cudnn();
   if (opened == nullptr) return;
   auto library = std::make_unique<Library>();
@@ -183,18 +202,17 @@ CudnnAttention::~CudnnAttention() {
 }
 
 std::int64_t CudnnAttention::workspace_bytes(const AttentionShape& shape) {
-  return library_ ? library_->forward_of(shape).workspace_bytes : -1;
+  return library_ ? library_->forward_of(whole(shape)).workspace_bytes : -1;
 }
 
 std::int64_t CudnnAttention::grad_workspace_bytes(const AttentionShape& shape) {
-  if (!library_ || score_grad_bytes(shape) > kScoreGradBytes) return -1;
-  return library_->backward_of(shape).workspace_bytes;
+  return library_ ? library_->backward_of(grad_part(shape, score_grad_bytes_)).workspace_bytes : -1;
 }
 
 void CudnnAttention::run(const AttentionShape& shape, const AttentionOperands& operands,
                          std::span<std::byte> workspace, cudaStream_t stream) {
   const std::int64_t k = shape.out_width(), v = k + std::int64_t{shape.kv_heads} * shape.head_dim;
-  library_->execute(library_->forward_of(shape),
+  library_->execute(library_->forward_of(whole(shape)),
                     {{kQ, advanced(operands.qkv, 0, 2)},
                      {kK, advanced(operands.qkv, k, 2)},
                      {kV, advanced(operands.qkv, v, 2)},
@@ -205,18 +223,29 @@ void CudnnAttention::run(const AttentionShape& shape, const AttentionOperands& o
 
 void CudnnAttention::run_grad(const AttentionShape& shape, const AttentionGradOperands& operands,
                               std::span<std::byte> workspace, cudaStream_t stream) {
+  const Part part = grad_part(shape, score_grad_bytes_);
+  const BuiltGraph& built = library_->backward_of(part);
   const std::int64_t k = shape.out_width(), v = k + std::int64_t{shape.kv_heads} * shape.head_dim;
-  library_->execute(library_->backward_of(shape),
-                    {{kQ, advanced(operands.qkv, 0, 2)},
-                     {kK, advanced(operands.qkv, k, 2)},
-                     {kV, advanced(operands.qkv, v, 2)},
-                     {kOut, advanced(operands.out, 0, 2)},
-                     {kDOut, advanced(operands.dout, 0, 2)},
-                     {kLse, advanced(operands.lse, 0, 4)},
-                     {kDQ, advanced(operands.dqkv, 0, 2)},
-                     {kDK, advanced(operands.dqkv, k, 2)},
-                     {kDV, advanced(operands.dqkv, v, 2)}},
-                    workspace, stream);
+  for (int batch = 0; batch < shape.batch; batch += part.batch) {
+    for (int group = 0; group < shape.kv_heads; group += part.kv_heads) {
+      const std::int64_t token = std::int64_t{batch} * shape.seq, head = std::int64_t{group} * shape.group();
+      const std::int64_t qkv = token * shape.qkv_width(), query = head * shape.head_dim,
+                         key = std::int64_t{group} * shape.head_dim;
+      const std::int64_t out = token * shape.out_width() + query;
+      const std::int64_t lse = (std::int64_t{batch} * shape.heads + head) * shape.seq;
+      library_->execute(built,
+                        {{kQ, advanced(operands.qkv, qkv + query, 2)},
+                         {kK, advanced(operands.qkv, qkv + k + key, 2)},
+                         {kV, advanced(operands.qkv, qkv + v + key, 2)},
+                         {kOut, advanced(operands.out, out, 2)},
+                         {kDOut, advanced(operands.dout, out, 2)},
+                         {kLse, advanced(operands.lse, lse, 4)},
+                         {kDQ, advanced(operands.dqkv, qkv + query, 2)},
+                         {kDK, advanced(operands.dqkv, qkv + k + key, 2)},
+                         {kDV, advanced(operands.dqkv, qkv + v + key, 2)}},
+                        workspace, stream);
+    }
+  }
 }
 
 }  // namespace tessera::cuda

@@ -3,8 +3,9 @@
 //
 // cuDNN is opened at run time, so a program built with it also runs without it. Its plan for a shape is built
 // when the device is asked for the node's scratch, before anything runs. The gradient is the deterministic
-// one, for which cuDNN stores the scores' gradients, a T x T matrix per head: shapes that would need more
-// than 2 GiB of them are not computed. Owned by the device; attention.cpp decides who runs.
+// one, for which cuDNN stores the scores' gradients, a T x T matrix per head: it is asked for a few
+// sequences, or a few heads of one, at a time, so that these stay within a limit (or are one group's). Owned
+// by the device; attention.cpp decides who runs.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace tessera::cuda {
 
 class CudnnAttention {
  public:
-  CudnnAttention();
+  explicit CudnnAttention(std::int64_t score_grad_bytes);
   ~CudnnAttention();
   CudnnAttention(const CudnnAttention&) = delete;
   CudnnAttention& operator=(const CudnnAttention&) = delete;
@@ -33,6 +34,7 @@ class CudnnAttention {
 
  private:
   struct Library;
+  std::int64_t score_grad_bytes_;
   std::unique_ptr<Library> library_;  // null: cuDNN is not here
 };
 

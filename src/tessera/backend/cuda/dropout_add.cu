@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "tessera/backend/cuda/launch.cuh"
-#include "tessera/backend/cuda/rank_part.h"
 #include "tessera/base/philox.h"
 #include "tessera/ops/dropout_add.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cuda {
 namespace {

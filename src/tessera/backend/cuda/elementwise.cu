@@ -55,8 +55,8 @@ void sum_to(const KernelCall& call, Context& context) {
   TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
   const std::int64_t columns = call.outputs[0].num_elems();
   add_column_sums(context, call.inputs[1].dtype, call.inputs[1].data,
-                  {call.inputs[1].num_elems() / columns, columns}, data<float>(call.outputs[0]),
-                  call.workspace);
+                  {call.inputs[1].num_elems() / columns, columns},
+                  {data<float>(call.outputs[0]), call.starts_sums}, call.workspace);
 }
 
 }  // namespace tessera::cuda

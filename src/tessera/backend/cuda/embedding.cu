@@ -9,8 +9,8 @@
 
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/backend/cuda/launch.cuh"
-#include "tessera/backend/cuda/rank_part.h"
 #include "tessera/ops/embedding.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cuda {
 namespace {

@@ -43,7 +43,9 @@ Alignments alignments(const Product& p) {
 
 }  // namespace
 
-GemmPlans::GemmPlans() : lt_(load_cublas_lt()) {
+GemmPlans::GemmPlans(const std::string& gpu, const std::string& text, const std::string& name)
+    : lt_(load_cublas_lt()), choices_name_(name) {
+  if (!text.empty()) choices_ = parse_choices(text, name, choices_machine(gpu, lt_.version()));
   check_cublas(lt_.create(&handle_), "create a handle");
 }
 
@@ -59,7 +61,7 @@ void GemmPlans::destroy(const Plan& plan) const {
   }
 }
 
-GemmPlans::Key GemmPlans::key_of(const Product& p) {
+ProductKey GemmPlans::key_of(const Product& p) {
   const Alignments align = alignments(p);
   return {p.m,
           p.n,
@@ -130,7 +132,8 @@ GemmPlans::Plan GemmPlans::make_plan(const Product& p) const {
   return plan;
 }
 
-bool GemmPlans::choose_algorithm(const Product& p, Plan& plan) const {
+// cuBLASLt's own choice first.
+std::vector<cublasLtMatmulAlgo_t> GemmPlans::proposals(const Product& p, const Plan& plan) const {
   cublasLtMatmulPreference_t preference = nullptr;
   check_cublas(lt_.preference_create(&preference), "choose an algorithm");
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
@@ -144,39 +147,74 @@ bool GemmPlans::choose_algorithm(const Product& p, Plan& plan) const {
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(align.a));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(align.c));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(align.c));
-  std::array<cublasLtMatmulHeuristicResult_t, 4> results{};
+  std::array<cublasLtMatmulHeuristicResult_t, 16> results{};
   int num_results = 0;
   const cublasStatus_t status =
       lt_.algo_get_heuristic(handle_, plan.desc, plan.first, plan.second, plan.result, plan.result,
                              preference, static_cast<int>(results.size()), results.data(), &num_results);
   lt_.preference_destroy(preference);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return algorithms;
   check_cublas(status, "choose an algorithm");
   for (int i = 0; i < num_results; ++i) {
     const cublasLtMatmulHeuristicResult_t& result = results[static_cast<std::size_t>(i)];
-    if (result.state != CUBLAS_STATUS_SUCCESS) continue;
-    plan.algo = result.algo;
-    return true;
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
   }
-  return false;
+  return algorithms;
 }
 
-const GemmPlans::Plan& GemmPlans::plan_of(const Product& p) {
-  const Key key = key_of(p);
+bool GemmPlans::choose_algorithm(const Product& p, Plan& plan) const {
+  if (const auto chosen = choices_.algorithms.find(key_of(p)); chosen != choices_.algorithms.end()) {
+    plan.algo = chosen->second;
+    cublasLtMatmulHeuristicResult_t result{};
+    const cublasStatus_t status = lt_.algo_check(handle_, plan.desc, plan.first, plan.second, plan.result,
+                                                 plan.result, &plan.algo, &result);
+    TS_CHECK(status == CUBLAS_STATUS_SUCCESS &&
+                 static_cast<std::int64_t>(result.workspaceSize) <= kGemmWorkspaceBytes,
+             "{}: its algorithm for the product {} x {} x {} is not possible here: run `tessera tune` again",
+             choices_name_, p.m, p.n, p.k);
+    return true;
+  }
+  const std::vector<cublasLtMatmulAlgo_t> algorithms = proposals(p, plan);
+  if (!algorithms.empty()) plan.algo = algorithms.front();
+  return !algorithms.empty();
+}
+
+std::vector<GemmPlans::Seen> GemmPlans::seen() const {
+  std::vector<Seen> all;
+  for (const auto& [key, plan] : plans_) {
+    if (!plan.plain && plan.last_run.product.c != nullptr) all.push_back(plan.last_run);
+  }
+  return all;
+}
+
+std::vector<cublasLtMatmulAlgo_t> GemmPlans::candidates(const Product& p) {
+  return proposals(p, plan_of(p));
+}
+
+GemmPlans::Plan& GemmPlans::plan_of(const Product& p) {
+  const ProductKey key = key_of(p);
   auto found = plans_.find(key);
   if (found == plans_.end()) found = plans_.emplace(key, make_plan(p)).first;
   return found->second;
 }
 
 void GemmPlans::run(const Product& p, cudaStream_t stream, std::span<std::byte> workspace) {
+  Plan& plan = plan_of(p);
+  if (plan.plain) return plain_gemm(p, stream);
+  plan.last_run = {p, workspace};
+  run(p, plan.algo, stream, workspace);
+}
+
+void GemmPlans::run(const Product& p, const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream,
+                    std::span<std::byte> workspace) {
   TS_ASSERT(static_cast<std::int64_t>(workspace.size()) >= kGemmWorkspaceBytes);
   TS_ASSERT(p.bias == nullptr || p.c_dtype == p.dtype);
   const Plan& plan = plan_of(p);
-  if (plan.plain) return plain_gemm(p, stream);
   set_epilogue_pointers(p, plan);
   const float alpha = 1, beta = p.accumulate ? 1 : 0;
   check_cublas(lt_.matmul(handle_, plan.desc, &alpha, p.b.data, plan.first, p.a.data, plan.second, &beta, p.c,
-                          plan.result, p.c, plan.result, &plan.algo, workspace.data(),
+                          plan.result, p.c, plan.result, &algorithm, workspace.data(),
                           static_cast<std::size_t>(kGemmWorkspaceBytes), stream),
                "run a product");
 }

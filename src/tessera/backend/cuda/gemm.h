@@ -2,18 +2,20 @@
 // computes on the way: a bias, an activation, the gradient of one.
 //
 // How a product is run (its descriptors and algorithm) is decided at its first call and remembered by shape,
-// types, leading dims and alignment: later calls look it up and allocate nothing. Products of bf16 sum in
+// types, leading dims and alignment: later calls look it up and allocate nothing. The algorithm is the one
+// that a search has found (gemm_choices.h), else the first that cuBLASLt proposes. Products of bf16 sum in
 // fp32; products of fp32 are whole fp32, not TF32, so that they can be compared with the CPU's. Split sums
 // are kept in fp32 and have a fixed order. Owned by the device, used by the kernels of linear layers and the
 // loss.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <vector>
 
 #include "tessera/backend/cuda/cublas_lt.h"
+#include "tessera/backend/cuda/gemm_choices.h"
 #include "tessera/base/dtype.h"
 
 namespace tessera::cuda {
@@ -54,7 +56,9 @@ inline constexpr std::int64_t kGemmWorkspaceBytes = std::int64_t{32} << 20;
 
 class GemmPlans {
  public:
-  GemmPlans();
+  GemmPlans() : GemmPlans("", "", "") {}
+  // With the choices in `text` of a file `name`, made on a GPU called `gpu`; empty text: none.
+  GemmPlans(const std::string& gpu, const std::string& text, const std::string& name);
   ~GemmPlans();
   GemmPlans(const GemmPlans&) = delete;
   GemmPlans& operator=(const GemmPlans&) = delete;
@@ -64,26 +68,41 @@ class GemmPlans {
   // Whether cuBLASLt computes it as asked. run() computes any product without an epilogue but a bias.
   bool supports(const Product& product) { return !plan_of(product).plain; }
 
+  // For the search: what has been run with cuBLASLt and with which operands last; the algorithms for one,
+  // cuBLASLt's own choice first; a run with one of them.
+  struct Seen {
+    Product product;
+    std::span<std::byte> workspace;
+  };
+  static ProductKey key_of(const Product& product);
+  std::vector<Seen> seen() const;
+  std::vector<cublasLtMatmulAlgo_t> candidates(const Product& product);
+  void run(const Product& product, const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream,
+           std::span<std::byte> workspace);
+  std::size_t library_version() const { return lt_.version(); }
+
  private:
   struct Plan {
     bool plain = false;  // cuBLASLt has no algorithm for it: the plain kernel runs
     cublasLtMatmulDesc_t desc = nullptr;
     cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
     cublasLtMatmulAlgo_t algo{};
+    Seen last_run;
   };
-  using Key = std::array<std::int64_t, 18>;
 
-  static Key key_of(const Product& product);
-  const Plan& plan_of(const Product& product);
+  Plan& plan_of(const Product& product);
   void set_epilogue(const Product& product, const Plan& plan) const;
   void set_epilogue_pointers(const Product& product, const Plan& plan) const;
   Plan make_plan(const Product& product) const;
+  std::vector<cublasLtMatmulAlgo_t> proposals(const Product& product, const Plan& plan) const;
   bool choose_algorithm(const Product& product, Plan& plan) const;
   void destroy(const Plan& plan) const;
 
   CublasLt lt_;
   cublasLtHandle_t handle_ = nullptr;
-  std::map<Key, Plan> plans_;
+  std::string choices_name_;
+  GemmChoices choices_;
+  std::map<ProductKey, Plan> plans_;
 };
 
 // A tiled product without tensor cores, for shapes that cuBLASLt refuses (odd leading dims in bf16).

@@ -57,9 +57,8 @@ struct Lamb {
     if (trust_clip) ratio = fmin(1.0, ratio);
     return {static_cast<float>(*learning_rate * ratio)};
   }
-  __device__ static void apply(const Factors& f, float& w, float& direction, float&, float&) {
+  __device__ static void apply(const Factors& f, float& w, const float& direction, float&, float&) {
     w = w - f.step_size * direction;
-    direction = 0;
   }
 };
 
@@ -80,11 +79,11 @@ void lamb_direction(const KernelCall& call, Context& context) {
 }
 
 void lamb(const KernelCall& call, Context& context) {
-  for (std::size_t i = 0; i < 2; ++i) TS_ASSERT(call.inputs[i].data == call.outputs[i].data);
+  TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
   const auto& a = call.attrs->as<LambAttrs>();
   const Lamb rule{a.adapt, a.trust_clip, data<float>(call.inputs[2]), data<float>(call.inputs[3]) + a.index};
-  const TensorView* const master = call.outputs.size() == 3 ? &call.outputs[2] : nullptr;
-  run_update(call, context, {call.outputs[0], call.outputs[1], nullptr, nullptr, master}, a.range, rule);
+  const TensorView* const master = call.outputs.size() == 2 ? &call.outputs[1] : nullptr;
+  run_update(call, context, {call.outputs[0], call.inputs[1], nullptr, nullptr, master}, a.range, rule);
 }
 
 }  // namespace tessera::cuda

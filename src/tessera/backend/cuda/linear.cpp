@@ -40,7 +40,7 @@ Product linear_grad_input_product(const KernelCall& call) {
           .ldc = k};
 }
 
-// accumulator[N, K] += dy[M, N]^T x[M, K]
+// accumulator[N, K] (+)= dy[M, N]^T x[M, K]
 Product linear_grad_weight_product(const KernelCall& call) {
   TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
   const TensorView &dy = call.inputs[1], &x = call.inputs[2];
@@ -54,7 +54,7 @@ Product linear_grad_weight_product(const KernelCall& call) {
           .b = {x.data, k, false},
           .c = call.outputs[0].data,
           .ldc = k,
-          .accumulate = true};
+          .accumulate = !call.starts_sums};
 }
 
 void linear(const KernelCall& call, Context& context) {

@@ -8,9 +8,9 @@
 #include "tessera/backend/cuda/cross_entropy_rows.h"
 #include "tessera/backend/cuda/gemm.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
-#include "tessera/backend/cuda/rank_part.h"
 #include "tessera/backend/cuda/transfers.h"
 #include "tessera/ops/cross_entropy.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cuda {
 namespace {
@@ -106,8 +106,9 @@ class Chunks {
     cross_entropy_of_cut_rows(context_, rows, cut, all, head_.cut.num_ranks, losses, grads);
   }
 
-  // dx[count, width] = dlogits weight, accumulator[vocab, width] += dlogits^T x, and the bias' likewise.
+  // dx[count, width] = dlogits weight, accumulator[vocab, width] (+)= dlogits^T x, and the bias' likewise.
   void use_grads(std::int64_t first, std::int64_t count) const {
+    const bool starts = call_.starts_sums && first == 0;
     run({.m = count,
          .n = head_.width,
          .k = head_.vocab,
@@ -126,11 +127,12 @@ class Chunks {
          .b = {row(call_.inputs[0], first), head_.width, false},
          .c = call_.outputs[2].data,
          .ldc = head_.width,
-         .accumulate = true});
+         .accumulate = !starts});
     if (bias_ == nullptr) return;
     // The products' workspace is free until the next one.
     add_column_sums(context_, head_.dtype, at(head_.logits), {count, head_.vocab, head_.stride},
-                    static_cast<float*>(call_.outputs[3].data), call_.workspace.first(kGemmWorkspaceBytes));
+                    {static_cast<float*>(call_.outputs[3].data), starts},
+                    call_.workspace.first(kGemmWorkspaceBytes));
   }
 
   void sum_losses() const {

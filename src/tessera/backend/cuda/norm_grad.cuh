@@ -12,9 +12,25 @@
 
 namespace tessera::cuda {
 
+// Rows a little too wide for a warp with four packs a thread are a warp's with seven here: a block's barriers
+// for rows of 1600 cost more than the registers.
+inline constexpr int kWideOwned = 7;
+
+inline RowLayout grad_layout(std::int64_t packs) {
+  const bool wide = packs > RowLayout::kMostOwned * kWarp && packs <= kWideOwned * kWarp;
+  return wide ? RowLayout{kWideOwned, kWarp, RowLayout::kWarpRows} : row_layout(packs);
+}
+
+template <class F>
+void with_grad_layout(const RowLayout& layout, F&& f) {
+  if (layout.owned == kWideOwned) return f(std::integral_constant<int, kWideOwned>{}, std::true_type{});
+  with_row_layout(layout, f);
+}
+
 template <Norm kNorm, bool kWarpRow, int kOwned, bool kAdd, class T>
 __global__ void __launch_bounds__(kWarpRow ? kWarp* RowLayout::kWarpRows : RowLayout::kMostThreads,
-                                  kWarpRow ? 2 : 1) norm_grads(NormGradOperands<T> o, int stages) {
+                                  kWarpRow&& kOwned != kWideOwned ? 2 : 1)
+    norm_grads(NormGradOperands<T> o, int stages) {
   using Grads = RowGrads<kNorm, kWarpRow, kOwned, kAdd, T>;
   extern __shared__ uint4 shared[];
   __shared__ float of_warp[2][kRowWarps][Grads::kSums];
@@ -55,7 +71,7 @@ __global__ void __launch_bounds__(kWarpRow ? kWarp* RowLayout::kWarpRows : RowLa
 
 // As many as run at once: what layer_norm's registers allow.
 inline unsigned blocks_per_multiprocessor(const RowLayout& layout) {
-  if (layout.rows > 1) return 2;
+  if (layout.rows > 1) return layout.owned == kWideOwned ? 1 : 2;
   const unsigned threads_at_once = layout.owned == 1 ? 768 : 512;
   return std::max(1u, threads_at_once / layout.threads);
 }
@@ -65,7 +81,7 @@ inline std::int64_t norm_parts(MatrixShape shape, DType dtype) {
   constexpr std::int64_t kMultiprocessors = 132;
   const std::int64_t packs = num_blocks(shape.columns, 16 / dtype_bytes(dtype));
   if (!layout_fits(packs)) return std::min(shape.rows, kMultiprocessors);
-  const RowLayout layout = row_layout(packs);
+  const RowLayout layout = grad_layout(packs);
   return std::min<std::int64_t>(num_blocks(shape.rows, layout.rows),
                                 kMultiprocessors * blocks_per_multiprocessor(layout));
 }
@@ -100,7 +116,7 @@ void run_any_norm_grad(Context& context, const NormGradOperands<T>& o, std::int6
           o.dy, columns, o.of_row, o.result);
 }
 
-// The result, and the weights' gradients added to `sums`.
+// The result, and the weights' gradients in `sums`.
 template <Norm kNorm, class T>
 void run_norm_grad(Context& context, const NormGradOperands<T>& o,
                    const std::array<float*, kNormSums<kNorm>>& sums) {
@@ -109,8 +125,8 @@ void run_norm_grad(Context& context, const NormGradOperands<T>& o,
   if (!packs || !layout_fits(o.shape.columns / kPack<T>)) {
     run_any_norm_grad<kNorm>(context, o, parts);
   } else {
-    const RowLayout layout = row_layout(o.shape.columns / kPack<T>);
-    with_row_layout(layout, [&]<class Owned, class WarpRow>(Owned, WarpRow) {
+    const RowLayout layout = grad_layout(o.shape.columns / kPack<T>);
+    with_grad_layout(layout, [&]<class Owned, class WarpRow>(Owned, WarpRow) {
       const auto launch = [&]<class Add>(Add) {
         constexpr int kOwned = Owned::value;
         constexpr auto* kKernel = norm_grads<kNorm, WarpRow::value, kOwned, Add::value, T>;
@@ -123,7 +139,7 @@ void run_norm_grad(Context& context, const NormGradOperands<T>& o,
       o.addend == nullptr ? launch(std::false_type{}) : launch(std::true_type{});
     });
   }
-  add_partial_sums(context, o.partial, {parts, o.shape.columns}, sums);
+  add_partial_sums(context, o.partial, {parts, o.shape.columns}, sums, o.starts_sums);
 }
 
 }  // namespace tessera::cuda

@@ -18,6 +18,7 @@ struct NormGradOperands {
   T* result = nullptr;        // may lie on dy or addend
   float* partial = nullptr;   // [blocks, sums, columns]
   MatrixShape shape;
+  bool starts_sums = false;
 };
 
 template <Norm kNorm, bool kWarpRow, int kOwned, bool kAdd, class T>

@@ -17,21 +17,20 @@ struct Sgd {
   __device__ Factors factors() const {
     return {*learning_rate, *clip, static_cast<float>(weight_decay), static_cast<float>(momentum)};
   }
-  __device__ static void apply(const Factors& f, float& w, float& grad, float& m, float&) {
+  __device__ static void apply(const Factors& f, float& w, const float& grad, float& m, float&) {
     m = f.kept * m + (grad * f.clip + f.decay * w);
     w = w - f.rate * m;
-    grad = 0;
   }
 };
 
 }  // namespace
 
 void sgd(const KernelCall& call, Context& context) {
-  for (std::size_t i = 0; i < 3; ++i) TS_ASSERT(call.inputs[i].data == call.outputs[i].data);
+  TS_ASSERT(call.inputs[0].data == call.outputs[0].data && call.inputs[2].data == call.outputs[1].data);
   const auto& a = call.attrs->as<SgdAttrs>();
   const Sgd rule{a.momentum, a.weight_decay, data<float>(call.inputs[3]), data<float>(call.inputs[4])};
-  const TensorView* const master = call.outputs.size() == 4 ? &call.outputs[3] : nullptr;
-  run_update(call, context, {call.outputs[0], call.outputs[1], &call.outputs[2], nullptr, master}, a.range,
+  const TensorView* const master = call.outputs.size() == 3 ? &call.outputs[2] : nullptr;
+  run_update(call, context, {call.outputs[0], call.inputs[1], &call.outputs[1], nullptr, master}, a.range,
              rule);
 }
 

@@ -5,9 +5,9 @@
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/many_tensors.h"
-#include "tessera/backend/cuda/rank_part.h"
 #include "tessera/backend/cuda/reduce.cuh"
 #include "tessera/ops/optimizer_ops.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cuda {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "tessera/backend/cuda/rank_part.h"
 #include "tessera/backend/cuda/update_table.cuh"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cuda {
 
@@ -29,20 +29,6 @@ struct UpdateTensors {
   const TensorView* master = nullptr;
   ElementRange own = {};
 };
-
-// A rule that changes the weight leaves the gradient outside of the own range cleared.
-template <class Rule>
-void clear_around(Context& context, const UpdateTensors& t) {
-  if (!Rule::kWritesWeight) return;
-  const auto clear = [&](std::int64_t begin, std::int64_t end) {
-    if (begin == end) return;
-    check_cuda(cudaMemsetAsync(data<float>(t.grad) + begin, 0,
-                               static_cast<std::size_t>(end - begin) * sizeof(float), context.stream),
-               "clear a gradient");
-  };
-  clear(0, t.own.begin);
-  clear(t.own.end, t.param.num_elems());
-}
 
 template <class T, class S, class W>
 UpdateElements<T, S, W> own_elements(const UpdateTensors& t) {
@@ -76,7 +62,6 @@ void run_updates(Context& context, std::span<const UpdateTensors> all, const Rul
       table.num_tensors = table.num_chunks = 0;
     };
     for (const UpdateTensors& tensors : all) {
-      clear_around<Rule>(context, tensors);
       if (tensors.own.size() == 0) continue;
       if (table.num_tensors == kUpdateTensors) launch();
       table.add(own_elements<T, S, W>(tensors));

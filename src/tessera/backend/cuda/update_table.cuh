@@ -1,7 +1,7 @@
 // UpdateTable: the tensors that one launch of an update rule works on, and that kernel. An update rule is a
 // struct with
 //   kStates        how many tensors of state it keeps: 0 to 2
-//   kWritesWeight  whether it changes the weight, or only the gradient
+//   kWritesWeight  whether it changes the weight, or leaves a direction in the gradient's place
 //   Factors, factors()     numbers that are the same for all elements, from scalars in device memory
 //   apply(factors, weight, grad, state1, state2)   one element, in float
 #pragma once
@@ -49,10 +49,11 @@ __device__ void update_pack(const typename Rule::Factors& factors, const UpdateE
   if constexpr (Rule::kStates > 1) load<N>(e.state2 + at, s2);
 #pragma unroll
   for (int i = 0; i < N; ++i) Rule::apply(factors, w[i], g[i], s1[i], s2[i]);
-  store<N>(e.grad + at, g);
   if constexpr (Rule::kStates > 0) store<N>(e.state1 + at, s1);
   if constexpr (Rule::kStates > 1) store<N>(e.state2 + at, s2);
-  if constexpr (Rule::kWritesWeight) {
+  if constexpr (!Rule::kWritesWeight) {
+    store<N>(e.grad + at, g);
+  } else {
     store<N>(e.weight + at, w);
     if constexpr (!std::is_same_v<T, W>) store<N>(e.rounded + at, w);
   }

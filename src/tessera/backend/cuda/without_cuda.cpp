@@ -3,7 +3,7 @@
 
 namespace tessera {
 
-std::unique_ptr<Device> make_cuda_device(int, std::unique_ptr<Device>) {
+std::unique_ptr<Device> make_cuda_device(int, std::unique_ptr<Device>, const CudaOptions&) {
   fail(
       "device: cuda, but this tessera was built without CUDA: build it where nvcc is found "
       "(-DTESSERA_CUDA=ON), or set device: cpu");

@@ -24,6 +24,7 @@ class NullDevice final : public Device {
   }
 
   void run(Op, const KernelCall&) override {}
+  void clear(const TensorView&) override {}
   void upload(std::byte*, std::span<const std::byte>) override {}
   void download(std::span<std::byte>, const std::byte*) override {}
   double peak_flops() override { return 0; }
@@ -31,6 +32,8 @@ class NullDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_null_device() { return std::make_unique<NullDevice>(); }
+std::unique_ptr<Device> make_null_device() {
+  return std::make_unique<NullDevice>();
+}
 
 }  // namespace tessera

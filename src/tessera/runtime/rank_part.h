@@ -1,4 +1,4 @@
-// Which part of a cut tensor is this rank's: what kernels of shards ask.
+// Which part of a cut tensor is this rank's: what the kernels of shards ask, on every backend.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include "tessera/runtime/device.h"
 #include "tessera/runtime/rank_groups.h"
 
-namespace tessera::cpu {
+namespace tessera {
 
 inline int coordinate(const KernelCall& call, Axis axis) {
   return call.ranks == nullptr ? 0 : call.ranks->at().at(axis);
@@ -41,4 +41,4 @@ inline ElementRange counted_range(const KernelCall& call, const FlatRange& range
   return {begin, std::min(own.end, begin + part)};
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera

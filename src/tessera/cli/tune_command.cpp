@@ -1,0 +1,46 @@
+#include "tessera/base/atomic_file.h"
+#include "tessera/cli/commands.h"
+#include "tessera/cli/options.h"
+#include "tessera/train/from_config.h"
+#include "tessera/train/random_batch.h"
+#include "tessera/train/training_step.h"
+#include "tessera/train/weights.h"
+
+namespace tessera {
+
+int tune_command(int argc, const char* const* argv) {
+  std::string path, out;
+  std::vector<std::string> overrides;
+  Options options(
+      "tessera tune",
+      "Run one step of a config on random tokens, try all ways to compute each of its matrix "
+      "products, and keep the fastest in a file. Runs with cuda.tuning=FILE use them: the same file, the "
+      "same bits.");
+  options.positional("CONFIG", &path, "the run's YAML file, with device: cuda");
+  options.option("--out FILE", &out, "where to write the choices");
+  options.rest("key=value", &overrides, "change keys of CONFIG");
+  options.footer(
+      "  tessera tune run.yaml --out h200.tuning && tessera train run.yaml cuda.tuning=h200.tuning");
+  if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
+  TS_CHECK(!out.empty(), "--out FILE: expected a file to write the choices to");
+  const RunConfig config = load_run_config(path, overrides);
+  const Layout layout = layout_of(config);
+  TS_CHECK(layout.mesh.num_ranks() == 1, "tessera tune runs on one rank, but {} has {}: set parallel.* to 1",
+           path, layout.mesh.num_ranks());
+
+  const std::unique_ptr<Model> model = make_model(config, 0);
+  const std::unique_ptr<Device> device = make_computing_device(config);
+  TrainingStep step(*model, training_graph_options(config), layout, 0, *device);
+  initialize_weights(step.weights(), step.parameters(), 1);
+  const RandomBatch batch(*model, step.inputs(), config.train.global_batch, config.train.seq_len);
+  step.run(batch.inputs(), 0, config.optimizer.lr);
+  const std::string choices =
+      device->search_choices([](const std::string& line) { fmt::print("{}\n", line), std::fflush(stdout); });
+  TS_CHECK(!choices.empty(), "device: {} has one way to compute a product, there is nothing to choose",
+           device->name());
+  write_file(out, choices);
+  fmt::print("wrote {}\n", out);
+  return 0;
+}
+
+}  // namespace tessera

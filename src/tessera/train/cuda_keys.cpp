@@ -1,0 +1,17 @@
+#include "tessera/train/cuda_keys.h"
+
+#include "tessera/train/config_schema.h"
+
+namespace tessera {
+
+void declare_cuda(ConfigSchema& s, CudaKeys& cuda) {
+  s.boolean("cuda.graphs", &cuda.graphs,
+            "each program as one CUDA graph; false: node by node, for a profiler. Same bits");
+  s.text("cuda.tuning", &cuda.tuning,
+         "how matrix products are computed: a file of `tessera tune`; empty: as cuBLASLt proposes");
+  s.integer("cuda.attention_scratch_mb", &cuda.attention_scratch_mb,
+            "MiB for the scores' gradients of attention at a time, one head's at the least; less is slower",
+            {.min = 1, .max = 65536});
+}
+
+}  // namespace tessera

@@ -1,0 +1,29 @@
+// The kinds of data a run may have: one opener each, in a file of its own, called by open_run_data.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "tessera/train/run_data.h"
+
+namespace tessera {
+
+struct DataRequest {
+  const RunConfig& config;
+  std::int64_t vocab_size = 0;  // of the model: a larger id is refused
+  const RunDataOptions& options;
+
+  // Rank 0 makes files that the others find afterwards.
+  void make_once(const std::function<void()>& make) const {
+    if (options.world == nullptr || options.world->rank() == 0) make();
+    if (options.world) options.world->barrier();
+  }
+  void make_cache_folder(const std::filesystem::path& folder) const;
+};
+
+RunData open_token_data(const DataRequest& request);     // tokens of a .bin/.idx pair, shuffled
+RunData open_megatron_data(const DataRequest& request);  // .bin/.idx pairs in NeMo's order
+RunData open_bert_data(const DataRequest& request);      // HDF5 shards of sentence pairs
+RunData open_text_data(const DataRequest& request);      // texts in blocks
+
+}  // namespace tessera

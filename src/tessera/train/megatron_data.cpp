@@ -1,0 +1,147 @@
+// data.kind = megatron.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "tessera/base/error.h"
+#include "tessera/data/blend.h"
+#include "tessera/data/gpt_dataset.h"
+#include "tessera/train/config_schema.h"
+#include "tessera/train/data_kinds.h"
+#include "tessera/train/same_samples.h"
+
+namespace tessera {
+namespace {
+
+struct WeightedPrefixes {
+  std::vector<double> weights;
+  std::vector<std::string> prefixes;
+};
+
+WeightedPrefixes blend_of(const std::vector<std::string>& items) {
+  TS_CHECK(items.size() % 2 == 0,
+           "data.blend: found {} items, expected pairs of a weight and a prefix such as 0.3, data/wiki",
+           items.size());
+  WeightedPrefixes blend;
+  double sum = 0;
+  for (std::size_t i = 0; i < items.size(); i += 2) {
+    const std::string& text = items[i];
+    double weight = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+    TS_CHECK(error == std::errc{} && end == text.data() + text.size() && std::isfinite(weight) && weight >= 0,
+             "data.blend: found '{}' as the weight of {}, expected a number of 0 or more", text,
+             items[i + 1]);
+    blend.weights.push_back(weight);
+    blend.prefixes.push_back(items[i + 1]);
+    sum += weight;
+  }
+  TS_CHECK(sum > 0, "data.blend: found weights that add up to 0 for {}, expected a sum above 0",
+           joined(blend.prefixes, ", "));
+  for (std::size_t i = 0; i < blend.weights.size(); ++i) {
+    TS_CHECK(blend.weights[i] > 0, "data.blend: the weight of {} is 0, expected more: leave the corpus out",
+             blend.prefixes[i]);
+  }
+  return blend;
+}
+
+// One part of one corpus, in NeMo's order.
+class PartOfCorpus {
+ public:
+  PartOfCorpus(const DataRequest& request, const std::string& prefix, Part part, const std::string& split)
+      : request_(request),
+        prefix_(prefix),
+        part_(part),
+        corpus_(std::make_shared<const IndexedDataset>(prefix)) {
+    index_.documents = split_documents(split, corpus_->num_sequences())[static_cast<std::size_t>(part)];
+    index_.seq_len = request.config.train.seq_len;
+    index_.seed = request.config.train.seed;
+  }
+
+  bool empty() const { return index_.documents.size() == 0; }
+  std::int64_t num_documents() const { return corpus_->num_sequences(); }
+
+  // Of one pass over its documents.
+  std::int64_t samples_per_epoch() const {
+    GptIndexRequest once = index_;
+    once.num_samples = 1;
+    return std::max<std::int64_t>(1, (plan_gpt_index(*corpus_, once).tokens_per_epoch - 1) / index_.seq_len);
+  }
+
+  std::shared_ptr<const GptDataset> open(std::int64_t num_samples) {
+    index_.num_samples = num_samples;
+    const std::filesystem::path folder = request_.config.data.cache;
+    const GptIndexFiles files = gpt_index_files(folder, prefix_, part_, index_);
+    request_.make_once([&] {
+      if (!folder.empty()) request_.make_cache_folder(folder);
+      const auto start = std::chrono::steady_clock::now();
+      const bool made = ensure_gpt_index(*corpus_, index_, files);
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      request_.options.message(
+          made ? fmt::format("made {} and its two other index maps in {:.1f} s", files.doc_idx.string(),
+                             seconds.count())
+               : fmt::format("reusing {} and its two other index maps", files.doc_idx.string()));
+    });
+    return std::make_shared<const GptDataset>(corpus_, index_, files, request_.vocab_size);
+  }
+
+ private:
+  const DataRequest& request_;
+  std::string prefix_;
+  Part part_;
+  std::shared_ptr<const IndexedDataset> corpus_;
+  GptIndexRequest index_;
+};
+
+template <class Dataset>
+Samples samples_of(std::shared_ptr<const Dataset> dataset) {
+  return {[dataset](std::int64_t first, Batch& batch) { dataset->fill(first, batch); },
+          dataset->num_samples()};
+}
+
+// num_samples 0: one pass over the part. None when a corpus has no documents for the part.
+std::optional<Samples> open_part(const DataRequest& request, const WeightedPrefixes& corpora, Part part,
+                                 const std::string& split, std::int64_t num_samples) {
+  std::vector<PartOfCorpus> parts;
+  std::int64_t one_pass = 0;
+  for (const std::string& prefix : corpora.prefixes) {
+    parts.emplace_back(request, prefix, part, split);
+    if (parts.back().empty()) {
+      TS_CHECK(part != Part::train, "{}: the split {} leaves no document of {} for {}", prefix, split,
+               parts.back().num_documents(), part_name(part));
+      return std::nullopt;
+    }
+    if (num_samples == 0) one_pass += parts.back().samples_per_epoch();
+  }
+  const std::int64_t wanted = num_samples > 0 ? num_samples : one_pass;
+  if (corpora.weights.empty()) return samples_of(parts[0].open(wanted));
+  const std::vector<std::int64_t> counts = blend_sample_counts(wanted, corpora.weights);
+  std::vector<std::shared_ptr<const GptDataset>> datasets;
+  for (std::size_t i = 0; i < parts.size(); ++i) datasets.push_back(parts[i].open(counts[i]));
+  return samples_of(std::make_shared<const BlendedDataset>(std::move(datasets), corpora.weights, wanted));
+}
+
+}  // namespace
+
+RunData open_megatron_data(const DataRequest& request) {
+  const DataKeys& keys = request.config.data;
+  TS_CHECK(!keys.prefix.empty() || !keys.blend.empty(),
+           "data.prefix is empty: expected the path of a .bin/.idx pair without its ending, or data.blend");
+  // Without a weight it is no blend: the original asks a corpus that stands alone for exactly what is needed.
+  const WeightedPrefixes corpora =
+      keys.blend.empty() ? WeightedPrefixes{{}, {keys.prefix}} : blend_of(keys.blend);
+  const bool own_valid = !keys.valid_prefix.empty();
+  RunData data;
+  if (request.options.train) {
+    data.train = open_part(request, corpora, Part::train, own_valid ? "1,0,0" : keys.split,
+                           samples_of_order(request.config));
+  }
+  if (request.options.valid) {
+    data.valid = own_valid ? open_part(request, {{}, {keys.valid_prefix}}, Part::valid, "0,1,0", 0)
+                           : open_part(request, corpora, Part::valid, keys.split, 0);
+  }
+  return data;
+}
+
+}  // namespace tessera

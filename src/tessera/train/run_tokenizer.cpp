@@ -1,0 +1,23 @@
+#include "tessera/train/run_tokenizer.h"
+
+#include <memory>
+
+namespace tessera {
+
+std::int64_t tokenizer_vocab_size(const DataKeys& data) {
+  return data.tokenizer.empty() ? 0 : open_tokenizer(data.tokenizer)->vocab_size();
+}
+
+void check_tokenizer_fits(const DataKeys& data, const Model& model) {
+  if (data.tokenizer.empty()) return;
+  check_vocabulary_fits(*open_tokenizer(data.tokenizer), data.tokenizer, model.vocab_size());
+}
+
+EncoderFactory encoders_of(const Tokenizer& tokenizer) {
+  return [&tokenizer]() -> EncodeFunction {
+    return [encoder = std::shared_ptr<TextEncoder>(tokenizer.make_encoder())](
+               std::string_view text, std::vector<std::int32_t>& ids) { encoder->encode(text, ids); };
+  };
+}
+
+}  // namespace tessera

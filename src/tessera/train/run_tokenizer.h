@@ -1,0 +1,23 @@
+// The tokenizer of a run, by its key data.tokenizer. Used by train, eval and plan, and by the data commands
+// for its encoders.
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/data/corpus_builder.h"
+#include "tessera/models/model.h"
+#include "tessera/text/tokenizer.h"
+#include "tessera/train/data_keys.h"
+
+namespace tessera {
+
+// The size of data.tokenizer's vocabulary, 0 if the key is empty.
+std::int64_t tokenizer_vocab_size(const DataKeys& data);
+
+// Refuses, naming both sizes, a data.tokenizer with more ids than the model has rows for.
+void check_tokenizer_fits(const DataKeys& data, const Model& model);
+
+// Encoders for as many threads as there are, over a tokenizer that outlives them.
+EncoderFactory encoders_of(const Tokenizer& tokenizer);
+
+}  // namespace tessera

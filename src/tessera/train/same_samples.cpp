@@ -1,0 +1,43 @@
+#include "tessera/train/same_samples.h"
+
+#include "tessera/base/error.h"
+#include "tessera/train/config_schema.h"
+
+namespace tessera {
+
+std::int64_t samples_of_order(const RunConfig& config) {
+  return config.data.samples > 0 ? config.data.samples : config.train.steps * config.train.global_batch;
+}
+
+void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint,
+                        const std::function<void(const std::string&)>& message) {
+  const auto check = [&](const char* key, const auto& was, const auto& is) {
+    TS_CHECK(was == is,
+             "{} = {}, but {} was trained with {}: resuming would see other samples. To train on from its "
+             "weights alone, start a new run with model.weights",
+             key, is, checkpoint, was);
+  };
+  check("train.seed", before.train.seed, now.train.seed);
+  check("train.seq_len", before.train.seq_len, now.train.seq_len);
+  check("train.global_batch", before.train.global_batch, now.train.global_batch);
+  const DataKeys &was = before.data, &is = now.data;
+  check("data.kind", data_kind_text(was.kind), data_kind_text(is.kind));
+  check("data.shuffle", was.shuffle, is.shuffle);
+  check("data.split", was.split, is.split);
+  check("data.blend", joined(was.blend, ","), joined(is.blend, ","));
+  if (is.kind == DataKindName::megatron) {
+    TS_CHECK(samples_of_order(before) == samples_of_order(now),
+             "train.steps = {} asks for an order of {} samples, but {} was trained in one of {}: give "
+             "data.samples={} to keep it",
+             now.train.steps, samples_of_order(now), checkpoint, samples_of_order(before),
+             samples_of_order(before));
+  }
+  const auto say = [&](const char* key, const std::string& old_path, const std::string& path) {
+    if (old_path != path) message(fmt::format("{} was {} and is {}", key, old_path, path));
+  };
+  say("data.prefix", was.prefix, is.prefix);
+  say("data.shards", was.shards, is.shards);
+  say("data.texts", joined(was.texts, ","), joined(is.texts, ","));
+}
+
+}  // namespace tessera

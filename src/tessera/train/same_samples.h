@@ -1,0 +1,19 @@
+// Whether a resumed run sees the samples that the interrupted one would have seen. Used by the training loop.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tessera/train/run_config.h"
+
+namespace tessera {
+
+// The samples that data.kind = megatron lays out and shuffles; the order depends on their number.
+std::int64_t samples_of_order(const RunConfig& config);
+
+// Throws Error naming the key that has changed, if it decides which samples a run sees. Paths may change, for
+// files move; that is only said.
+void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint,
+                        const std::function<void(const std::string&)>& message);
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// data.kind = text.
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "tessera/base/error.h"
+#include "tessera/data/text_blocks.h"
+#include "tessera/train/data_kinds.h"
+#include "tessera/train/run_tokenizer.h"
+
+namespace tessera {
+namespace {
+
+using Blocks = std::shared_ptr<const IndexedDataset>;
+
+std::filesystem::path cache_folder(const DataKeys& keys, const std::vector<std::string>& texts) {
+  return keys.cache.empty() ? std::filesystem::path(texts[0]).parent_path() / "tessera_blocks"
+                            : std::filesystem::path(keys.cache);
+}
+
+TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
+                         const std::vector<std::string>& texts) {
+  const DataKeys& keys = request.config.data;
+  TextBlockOptions options;
+  options.block_size = request.config.train.seq_len;
+  options.keep_newlines = keys.keep_newlines;
+  options.json_key = keys.json_key;
+  options.vocab_size = tokenizer.vocab_size();
+  options.tokenizer = file_stamp(keys.tokenizer);
+  const std::vector<std::filesystem::path> files(texts.begin(), texts.end());
+  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  const std::int64_t threads = request.config.threads;
+  ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
+  return ensure_text_blocks(pool, files, cache_folder(keys, texts), options, encoders_of(tokenizer));
+}
+
+// Rank 0 makes the blocks; the others find them made.
+Blocks open_blocks(const DataRequest& request, const Tokenizer& tokenizer,
+                   const std::vector<std::string>& texts) {
+  request.make_once([&] {
+    request.make_cache_folder(cache_folder(request.config.data, texts));
+    request.options.message(blocks_of(request, tokenizer, texts).message);
+  });
+  return std::make_shared<const IndexedDataset>(blocks_of(request, tokenizer, texts).prefix);
+}
+
+Samples samples_of(const DataRequest& request, const Blocks& blocks, SampleRange range, bool shuffle) {
+  std::optional<std::uint64_t> seed;
+  if (shuffle) seed = static_cast<std::uint64_t>(request.config.train.seed);
+  const auto rows = std::make_shared<const TextBlocks>(blocks, request.config.train.seq_len,
+                                                       request.vocab_size, seed, range);
+  return {[rows](std::int64_t first, Batch& batch) { rows->fill(first, batch); }, rows->samples_per_epoch()};
+}
+
+}  // namespace
+
+RunData open_text_data(const DataRequest& request) {
+  const DataKeys& keys = request.config.data;
+  TS_CHECK(!keys.tokenizer.empty(), "data.tokenizer is empty: data.kind = text needs one");
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(keys.tokenizer);
+  const bool own_valid = !keys.valid_texts.empty();
+  RunData data;
+  if (request.options.valid && own_valid) {
+    const Blocks blocks = open_blocks(request, *tokenizer, keys.valid_texts);
+    data.valid = samples_of(request, blocks, {0, blocks->num_sequences()}, false);
+  }
+  if (!request.options.train && (own_valid || !request.options.valid)) return data;
+  TS_CHECK(!keys.texts.empty(), "data.texts is empty: expected files of plain text or JSON lines");
+  const Blocks blocks = open_blocks(request, *tokenizer, keys.texts);
+  const SampleSplit split = hold_out(blocks->num_sequences(), own_valid ? 0.0 : keys.valid_fraction);
+  TS_CHECK(split.train.size() > 0,
+           "data.valid_fraction = {} leaves no training block: {} has {} of {} tokens", keys.valid_fraction,
+           blocks->bin_file().string(), blocks->num_sequences(), request.config.train.seq_len);
+  if (request.options.valid && split.valid.size() > 0)
+    data.valid = samples_of(request, blocks, split.valid, false);
+  if (request.options.train) data.train = samples_of(request, blocks, split.train, keys.shuffle);
+  return data;
+}
+
+}  // namespace tessera
