@@ -3,8 +3,8 @@
 #include "tessera/backend/cpu/attention.h"
 #include "tessera/backend/cpu/attention_grad.h"
 #include "tessera/backend/cpu/kernel_workspace.h"
-#include "tessera/backend/cpu/rank_part.h"
 #include "tessera/ops/attention.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cpu {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "tessera/backend/cuda/cudnn_attention.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
-#include "tessera/backend/cuda/rank_part.h"
 #include "tessera/ops/attention.h"
+#include "tessera/runtime/rank_part.h"
 
 namespace tessera::cuda {
 namespace {
