@@ -32,8 +32,6 @@ constexpr std::int64_t kCachedBytes = 2 << 20;
 
 template <class T>
 constexpr std::int64_t kPanelColumns = kMaxTileVectors* kLanes<T>;
-template <class T>
-constexpr std::int64_t kTileColumns = kMaxTilePanels* kPanelColumns<T>;
 
 // The size of pieces of at most `most`, as even as `multiple` allows.
 std::int64_t even_piece(std::int64_t total, std::int64_t most, std::int64_t multiple) {
@@ -56,6 +54,7 @@ struct Blocking {
         tile_panels(shape.m <= kFewRows ? 1 : kMaxTilePanels),
         few_rows(shape.m <= kFewRows) {}
 
+  std::int64_t tile_columns() const { return tile_panels * kPanelColumns<T>; }
   std::int64_t max_tiles() const {
     return ceil_div(m, tile_rows) * ceil_div(Panels{n / kLanes<T>}.count(), tile_panels);
   }
@@ -71,10 +70,11 @@ struct Scratch {
   Scratch(Carver& carver, const GemmShape& shape, bool narrow_c, int num_threads) {
     const Blocking<T> block(shape);
     a = carver.take<T>(block.m * block.k);
-    b = carver.take<T>((block.few_rows ? num_threads * kPanelColumns<T> : block.n) * block.k);
+    // Of few rows no more than of many: callers cut a workspace for all chunks of their rows.
+    b = carver.take<T>(std::max<std::int64_t>(num_threads * kPanelColumns<T>, block.n) * block.k);
     bias = carver.take<T>(block.n);
     const std::int64_t num_sums = block.k < shape.k ? block.max_tiles() : num_threads;
-    sums = carver.take<T>(narrow_c ? num_sums * block.tile_rows * kTileColumns<T> : 0);
+    sums = carver.take<T>(narrow_c ? num_sums * block.tile_rows * block.tile_columns() : 0);
   }
 };
 
@@ -208,7 +208,7 @@ class Product {
       tile.first_panel = task / down * blocking_.tile_panels;
       tile.last_panel = std::min(tile.first_panel + blocking_.tile_panels, block.panels.count());
       const std::int64_t slot = blocking_.k < gemm_.shape.k ? task : worker;
-      T* sums = scratch_.sums + slot * blocking_.tile_rows * kTileColumns<T>;
+      T* sums = scratch_.sums + slot * blocking_.tile_rows * blocking_.tile_columns();
       if (scales_c_ && block.first_k) start_tile(block, tile, sums);
       for (std::int64_t p = tile.first_panel; p < tile.last_panel; ++p) {
         multiply_panel(block, tile, p, packed_panel(block, p, worker), sums);
@@ -238,7 +238,7 @@ class Product {
       for (std::int64_t j = begin; j < end; ++j) {
         const T start = beta * widened<T>(c[j]) + (gemm_.bias != nullptr ? scratch_.bias[j] : T{0});
         if constexpr (kNarrowC) {
-          sums[r * kTileColumns<T> + j - begin] = start;
+          sums[r * blocking_.tile_columns() + j - begin] = start;
         } else {
           c[j] = start;
         }
@@ -250,7 +250,7 @@ class Product {
     const std::int64_t begin = first_column(block, tile), end = end_column(block, tile);
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       C* c = c_at(block, tile.row + r, begin);
-      for (std::int64_t j = 0; j < end - begin; ++j) c[j] = C(sums[r * kTileColumns<T> + j]);
+      for (std::int64_t j = 0; j < end - begin; ++j) c[j] = C(sums[r * blocking_.tile_columns() + j]);
     }
   }
 
@@ -270,8 +270,8 @@ class Product {
       if (has_next)
         operands.next = operands.b + (operands.ldb + r / kTileRows * operands.next_step) * block.k;
       if constexpr (kNarrowC) {
-        operands.c = sums + r * kTileColumns<T> + column - first_column(block, tile);
-        operands.ldc = kTileColumns<T>;
+        operands.c = sums + r * blocking_.tile_columns() + column - first_column(block, tile);
+        operands.ldc = blocking_.tile_columns();
       } else {
         operands.c = c_at(block, tile.row + r, column);
         operands.ldc = gemm_.c.ld;
