@@ -270,6 +270,25 @@ TEST(MegatronDataTest, AnOrderOfAnotherLengthIsNotResumed) {
   run.train_into("run", true);
 }
 
+// The samples held out would be trained on, or others take their numbers.
+TEST(DataKindsRefusalTest, AnotherShareHeldOutIsNotResumed) {
+  KindRun kind("tokens");
+  TinyRun& run = kind.run;
+  run.config.data.valid_fraction = 0.2;
+  run.config.train.steps = 2;
+  run.train_into("run");
+  run.config.train.steps = 4;
+  run.config.data.valid_fraction = 0.1;
+  expect_error([&] { run.train_into("run", true); },
+               {"data.valid_fraction = 0.1", "was trained with 0.2", "other samples"});
+  run.config.data.valid_fraction = DataKeys{}.valid_fraction;
+  run.config.data.valid_prefix = run.config.data.prefix;
+  expect_error([&] { run.train_into("run", true); }, {"data.valid_fraction = 0,", "was trained with 0.2"});
+  run.config.data.valid_prefix.clear();
+  run.config.data.valid_fraction = 0.2;
+  run.train_into("run", true);
+}
+
 TEST(DataKindsRefusalTest, AKindThatTheModelDoesNotRead) {
   KindRun bert("bert"), tokens("tokens");
   RunConfig config = tokens.run.config;
