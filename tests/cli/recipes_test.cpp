@@ -50,8 +50,10 @@ std::string small_text() {
     state = state * 1664525u + 1013904223u;
     return words[(state >> 16) % words.size()];
   };
-  for (int i = 0; i < 8000; ++i)
-    text += pick(subjects) + pick(verbs) + pick(objects) + (i % 7 == 0 ? ".\n\n" : ".\n");
+  for (int i = 0; i < 8000; ++i) {
+    for (const auto* words : {&subjects, &verbs, &objects}) text += pick(*words);
+    text += i % 7 == 0 ? ".\n\n" : ".\n";
+  }
   return text;
 }
 
@@ -138,7 +140,7 @@ TEST_P(RecipeTest, HasTheParametersOfItsOriginal) {
 
 // The loss starts at the vocabulary's logarithm, 5.8. A model that has only learned how often each token
 // comes reaches the entropy, 3.7: causal ones must be well below it, which takes attention. BERT, of which
-// few tokens are scored, is to know by then how often the words come; the next sentence is still a guess.
+// few tokens are scored, must know by then how often words come; the next sentence is still a guess.
 TEST_P(RecipeTest, LearnsShrunk) {
   const Recipe& recipe = GetParam();
   make_data();
@@ -152,7 +154,7 @@ TEST_P(RecipeTest, LearnsShrunk) {
   ASSERT_EQ(reports.size(), 60u);
   double last = 0;
   for (std::size_t i = 50; i < 60; ++i) last += reports[i].loss / 10;
-  EXPECT_LT(last, is_bert() ? word_entropy() + std::log(2.0) + 0.1 : token_entropy() - 1) << result.err;
+  EXPECT_LT(last, is_bert() ? word_entropy() + std::log(2.0) + 0.1 : token_entropy() - 0.5) << result.err;
 }
 
 class RecipePlan : public ProgramTestFolder {};
