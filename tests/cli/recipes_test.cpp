@@ -139,7 +139,7 @@ TEST_P(RecipeTest, HasTheParametersOfItsOriginal) {
 }
 
 // The loss starts at the vocabulary's logarithm, 5.8. A model that has only learned how often each token
-// comes reaches the entropy, 3.7: causal ones must be well below it, which takes attention. BERT, of which
+// comes reaches the entropy, 3.7: causal ones must be well below it, as the tokens before tell. BERT, of which
 // few tokens are scored, must know by then how often words come; the next sentence is still a guess.
 TEST_P(RecipeTest, LearnsShrunk) {
   const Recipe& recipe = GetParam();
