@@ -142,9 +142,8 @@ std::string memory_line(const TrainingStep& step, const Communicator* world) {
   const std::string where = world ? fmt::format(" of rank 0 of {}", world->size()) : "";
   const auto bytes = [](std::int64_t count) { return human_bytes(static_cast<double>(count)); };
   return fmt::format(
-      "{} parameters; planned memory{} {}: weights {}, gradients {}, optimizer {}, activations {}, "
-      "temporaries "
-      "{}, logits {}",
+      "{} parameters; planned memory{} {}: weights {}, gradients {}, optimizer {}, "
+      "activations {}, temporaries {}, logits {}",
       human_count(static_cast<double>(num_parameters(step.parameters()))), where, bytes(m.total),
       bytes(m.weights), bytes(m.gradients), bytes(m.optimizer_state), bytes(m.activations_kept),
       bytes(m.temporaries), bytes(m.logits));
