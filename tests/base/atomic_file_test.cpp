@@ -34,6 +34,16 @@ TEST(AtomicFile, OnlyFilesAreReplaced) {
   EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"folder", "pipe"}));
 }
 
+TEST(CreateFolder, NamesTheKeyAndTheFolder) {
+  TemporaryFolder folder;
+  create_folder(folder.path() / "a/b");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a/b"));
+  folder.write("file", "");
+  const std::string inside = (folder.path() / "file/c").string();
+  expect_error([&] { create_folder(inside); }, {"cannot create folder " + inside + ": Not a directory"});
+  expect_error([&] { create_folder(inside, "train.out"); }, {"train.out: cannot create folder " + inside});
+}
+
 TEST(AtomicFile, AFullDiskIsNamed) {
   TemporaryFolder folder;
   // What is written goes through the link to a device that is always full.

@@ -65,6 +65,13 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
+void create_folder(const std::filesystem::path& folder, std::string_view key) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  TS_CHECK(!error, "{}{}cannot create folder {}: {}", key, key.empty() ? "" : ": ", folder.string(),
+           error.message());
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   TS_CHECK(descriptor >= 0, "cannot open folder {}: {}", folder.string(), errno_text(errno));

@@ -86,9 +86,7 @@ RunReporter::RunReporter(const RunConfig& config, const Model& model, const Devi
 }
 
 void RunReporter::start_folder(const Device& device) const {
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  TS_CHECK(!error, "train.out: cannot create folder {}: {}", folder_.string(), error.message());
+  create_folder(folder_, "train.out");
   write_file(folder_ / kRunConfigFile, to_yaml(config_));
   write_file(folder_ / "config.json", model_.config_json());
   const JobPlan job = plan_job(model_, training_graph_options(config_), layout_of(config_), device);
