@@ -1,6 +1,6 @@
 // attention and attention_grad as kernels of the graph: which version runs. bf16: cuDNN where it computes the
-// shape and neither padding nor dropout is asked for (its random numbers would be others than ours), else
-// tensor cores if the heads suit them; everything else: the plain kernels.
+// shape and nothing is dropped (its random numbers would be others than ours), else tensor cores if the heads
+// suit them; everything else: the plain kernels.
 #include "tessera/backend/cuda/attention.h"
 
 #include "tessera/backend/cuda/cudnn_attention.h"
@@ -11,39 +11,46 @@
 namespace tessera::cuda {
 namespace {
 
-AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs) {
+// Of an op that has as many operands, `required` ones first; `integers` says where an input of integers lies.
+template <class Integers>
+AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs, std::size_t num_inputs,
+                        std::size_t required, Integers&& integers) {
   TS_CHECK(attrs.heads.head_dim <= kPlainHeadDim,
            "[attention] heads of {} are not computed on cuda, expected up to {}", attrs.heads.head_dim,
            kPlainHeadDim);
+  const AttentionOptions options = attention_options(attrs, num_inputs, required);
   return {.batch = static_cast<int>(qkv[0]),
           .seq = static_cast<int>(qkv[1]),
           .heads = static_cast<int>(attrs.heads.heads),
           .kv_heads = static_cast<int>(attrs.heads.kv_heads),
           .head_dim = static_cast<int>(attrs.heads.head_dim),
           .causal = attrs.causal,
-          .scale = static_cast<float>(attrs.scale)};
+          .scale = static_cast<float>(attrs.scale),
+          .padded = options.key_counts != AttentionOptions::kNone,
+          .key_counts = integers(options.key_counts),
+          .dropout_key = integers(options.dropout_key)};
 }
 
-// With what the operands behind the first `required` say.
 AttentionShape shape_of(const KernelCall& call, const Shape& qkv, std::size_t required) {
   const auto& attrs = call.attrs->as<AttentionAttrs>();
-  const AttentionOptions options = attention_options(attrs, call.inputs.size(), required);
-  const auto integers = [&](std::size_t input) {
+  AttentionShape shape = shape_of(qkv, attrs, call.inputs.size(), required, [&](std::size_t input) {
     return input == AttentionOptions::kNone ? nullptr
                                             : static_cast<const std::int32_t*>(call.inputs[input].data);
-  };
-  AttentionShape shape = shape_of(qkv, attrs);
-  shape.key_counts = integers(options.key_counts);
-  shape.dropout_key = integers(options.dropout_key);
+  });
   shape.dropout = attention_dropout(attrs, first_index(call, attrs.head_range, attrs.heads.heads),
                                     first_index(call, attrs.batch_range, qkv[0]));
   return shape;
 }
 
-// `plain`: no key is hidden by a count and nothing is dropped.
-bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, bool plain) {
-  return dtype == DType::bf16 && plain && context.cudnn.workspace_bytes(shape) >= 0 &&
-         context.cudnn.grad_workspace_bytes(shape) >= 0;
+// Before anything has an address.
+AttentionShape shape_of(const Node& node, const Shape& qkv, std::size_t required) {
+  return shape_of(qkv, node.attrs.as<AttentionAttrs>(), node.inputs.size(), required,
+                  [](std::size_t) -> const std::int32_t* { return nullptr; });
+}
+
+bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
+  return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0 &&
+         context.cudnn.workspace_bytes(shape) >= 0 && context.cudnn.grad_workspace_bytes(shape) >= 0;
 }
 
 bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
@@ -57,7 +64,7 @@ void attention(const KernelCall& call, Context& context) {
   const AttentionShape shape = shape_of(call, call.inputs[0].shape, 1);
   const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
                                    call.outputs[1].as<float>().data()};
-  if (by_cudnn(context, shape, dtype, call.inputs.size() == 1)) {
+  if (by_cudnn(context, shape, dtype, *call.attrs)) {
     return context.cudnn.run(shape, operands, call.workspace, context.stream);
   }
   if (by_tensor_cores(shape, dtype)) return tensor_core_attention(context, shape, operands);
@@ -66,16 +73,14 @@ void attention(const KernelCall& call, Context& context) {
 
 std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[0]);
-  const AttentionShape shape = shape_of(qkv.shape, node.attrs.as<AttentionAttrs>());
-  const bool plain = node.inputs.size() == 1;
-  return by_cudnn(context, shape, qkv.dtype, plain) ? context.cudnn.workspace_bytes(shape) : 0;
+  const AttentionShape shape = shape_of(node, qkv.shape, 1);
+  return by_cudnn(context, shape, qkv.dtype, node.attrs) ? context.cudnn.workspace_bytes(shape) : 0;
 }
 
 std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[1]);
-  const AttentionShape shape = shape_of(qkv.shape, node.attrs.as<AttentionAttrs>());
-  const bool plain = node.inputs.size() == 4;
-  if (by_cudnn(context, shape, qkv.dtype, plain)) return context.cudnn.grad_workspace_bytes(shape);
+  const AttentionShape shape = shape_of(node, qkv.shape, 4);
+  if (by_cudnn(context, shape, qkv.dtype, node.attrs)) return context.cudnn.grad_workspace_bytes(shape);
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
 
@@ -88,7 +93,7 @@ void attention_grad(const KernelCall& call, Context& context) {
                                        .lse = call.inputs[3].as<float>().data(),
                                        .dqkv = call.outputs[0].data,
                                        .delta = reinterpret_cast<float*>(call.workspace.data())};
-  if (by_cudnn(context, shape, dtype, call.inputs.size() == 4)) {
+  if (by_cudnn(context, shape, dtype, *call.attrs)) {
     return context.cudnn.run_grad(shape, operands, call.workspace, context.stream);
   }
   TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());

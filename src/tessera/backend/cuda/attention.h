@@ -16,6 +16,7 @@ struct AttentionShape {
   int batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   bool causal = true;
   float scale = 1;
+  bool padded = false;                       // whether there are key counts
   const std::int32_t* key_counts = nullptr;  // [batch], on the device: keys that are seen; null: all
   AttentionDropout dropout = {};
   const std::int32_t* dropout_key = nullptr;  // on the device; read if something is dropped

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "tessera/backend/cuda/fill_integers.h"
 #include "tessera/base/error.h"
 
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
@@ -23,8 +24,9 @@ namespace {
 
 namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+using Addresses = std::unordered_map<std::int64_t, void*>;  // by TensorId
 
-enum TensorId : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV };
+enum TensorId : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV, kQueryCounts, kKeyCounts };
 
 void* open_cudnn() {
   const std::string name = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
@@ -49,7 +51,7 @@ struct Part {
 
   auto key() const {
     return std::tuple(shape.seq, shape.heads, shape.kv_heads, shape.head_dim, shape.causal, shape.scale,
-                      batch, heads);
+                      shape.padded, batch, heads);
   }
   bool operator<(const Part& other) const { return key() < other.key(); }
 };
@@ -70,6 +72,7 @@ class GraphWriter {
                        .set_generate_stats(true)
                        .set_attn_scale(part_.shape.scale);
     if (part_.shape.causal) options.set_causal_mask(true);
+    if (part_.shape.padded) set_counts(options);
     const auto [out, lse] = graph_->sdpa(q, k, v, options);
     output(out, kOut, query(part_.shape.out_width()));
     output(lse, kLse, rows()).set_data_type(fe::DataType_t::FLOAT);
@@ -87,6 +90,7 @@ class GraphWriter {
                        .set_attn_scale(part_.shape.scale)
                        .set_deterministic_algorithm(true);
     if (part_.shape.causal) options.set_causal_mask(true);
+    if (part_.shape.padded) set_counts(options);
     const auto [dq, dk, dv] = graph_->sdpa_backward(q, k, v, out, dout, lse, options);
     output(dq, kDQ, query(width()));
     output(dk, kDK, key(width()));
@@ -119,6 +123,19 @@ class GraphWriter {
   Layout rows() const {
     const AttentionShape& s = part_.shape;
     return {{part_.batch, part_.heads, s.seq, 1}, {std::int64_t{part_.heads} * s.seq, s.seq, 1, 1}};
+  }
+  // Queries are all computed, also those behind the keys that are seen.
+  template <class Options>
+  void set_counts(Options& options) {
+    const Layout counts{{part_.batch, 1, 1, 1}, {1, 1, 1, 1}};
+    const auto integers = [&](TensorId id, const char* name) {
+      const Tensor tensor = input(id, name, counts);
+      tensor->set_data_type(fe::DataType_t::INT32);
+      return tensor;
+    };
+    options.set_padding_mask(true)
+        .set_seq_len_q(integers(kQueryCounts, "query_counts"))
+        .set_seq_len_kv(integers(kKeyCounts, "key_counts"));
   }
   Tensor input(TensorId id, const char* name, const Layout& layout) {
     return graph_->tensor(fe::graph::Tensor_attributes()
@@ -156,6 +173,22 @@ Part grad_part(const AttentionShape& shape, std::int64_t most_bytes) {
   return {shape, 1, groups * shape.group(), groups};
 }
 
+// The counts of queries lie behind cuDNN's own scratch.
+std::int64_t counts_bytes(const AttentionShape& shape) {
+  return shape.padded ? std::int64_t{4} * shape.batch : 0;
+}
+std::int64_t scratch_bytes(const BuiltGraph& built, const AttentionShape& shape) {
+  return built.workspace_bytes < 0 ? -1 : (built.workspace_bytes + 255) / 256 * 256 + counts_bytes(shape);
+}
+std::int32_t* fill_query_counts(const AttentionShape& shape, std::span<std::byte> workspace,
+                                cudaStream_t stream) {
+  if (!shape.padded) return nullptr;
+  const std::span<std::byte> counts = workspace.last(static_cast<std::size_t>(counts_bytes(shape)));
+  auto* const at = reinterpret_cast<std::int32_t*>(counts.data());
+  fill_integers(stream, at, shape.batch, shape.seq);
+  return at;
+}
+
 std::byte* advanced(const void* data, std::int64_t elems, std::int64_t elem_bytes) {
   return static_cast<std::byte*>(const_cast<void*>(data)) + elems * elem_bytes;
 }
@@ -172,8 +205,8 @@ struct CudnnAttention::Library {
   const BuiltGraph& backward_of(const Part& part) {
     return find(backward, part, [](GraphWriter& writer) { writer.backward(); });
   }
-  void execute(const BuiltGraph& built, std::unordered_map<std::int64_t, void*> tensors,
-               std::span<std::byte> workspace, cudaStream_t stream) const {
+  void execute(const BuiltGraph& built, Addresses tensors, std::span<std::byte> workspace,
+               cudaStream_t stream) const {
     TS_ASSERT(built.graph != nullptr && static_cast<std::int64_t>(workspace.size()) >= built.workspace_bytes);
     TS_CHECK(fe::detail::set_stream(handle, stream) == CUDNN_STATUS_SUCCESS, "cudnn: refused a stream");
     check_cudnn(built.graph->execute(handle, tensors, workspace.data()), "run attention");
@@ -202,23 +235,26 @@ CudnnAttention::~CudnnAttention() {
 }
 
 std::int64_t CudnnAttention::workspace_bytes(const AttentionShape& shape) {
-  return library_ ? library_->forward_of(whole(shape)).workspace_bytes : -1;
+  return library_ ? scratch_bytes(library_->forward_of(whole(shape)), shape) : -1;
 }
 
 std::int64_t CudnnAttention::grad_workspace_bytes(const AttentionShape& shape) {
-  return library_ ? library_->backward_of(grad_part(shape, score_grad_bytes_)).workspace_bytes : -1;
+  return library_ ? scratch_bytes(library_->backward_of(grad_part(shape, score_grad_bytes_)), shape) : -1;
 }
 
 void CudnnAttention::run(const AttentionShape& shape, const AttentionOperands& operands,
                          std::span<std::byte> workspace, cudaStream_t stream) {
   const std::int64_t k = shape.out_width(), v = k + std::int64_t{shape.kv_heads} * shape.head_dim;
-  library_->execute(library_->forward_of(whole(shape)),
-                    {{kQ, advanced(operands.qkv, 0, 2)},
-                     {kK, advanced(operands.qkv, k, 2)},
-                     {kV, advanced(operands.qkv, v, 2)},
-                     {kOut, operands.out},
-                     {kLse, operands.lse}},
-                    workspace, stream);
+  Addresses tensors{{kQ, advanced(operands.qkv, 0, 2)},
+                    {kK, advanced(operands.qkv, k, 2)},
+                    {kV, advanced(operands.qkv, v, 2)},
+                    {kOut, operands.out},
+                    {kLse, operands.lse}};
+  if (shape.padded) {
+    tensors[kQueryCounts] = fill_query_counts(shape, workspace, stream);
+    tensors[kKeyCounts] = advanced(shape.key_counts, 0, 4);
+  }
+  library_->execute(library_->forward_of(whole(shape)), tensors, workspace, stream);
 }
 
 void CudnnAttention::run_grad(const AttentionShape& shape, const AttentionGradOperands& operands,
@@ -226,24 +262,26 @@ void CudnnAttention::run_grad(const AttentionShape& shape, const AttentionGradOp
   const Part part = grad_part(shape, score_grad_bytes_);
   const BuiltGraph& built = library_->backward_of(part);
   const std::int64_t k = shape.out_width(), v = k + std::int64_t{shape.kv_heads} * shape.head_dim;
+  Addresses tensors;
+  if (shape.padded) tensors[kQueryCounts] = fill_query_counts(shape, workspace, stream);
   for (int batch = 0; batch < shape.batch; batch += part.batch) {
+    if (shape.padded) tensors[kKeyCounts] = advanced(shape.key_counts, batch, 4);
     for (int group = 0; group < shape.kv_heads; group += part.kv_heads) {
       const std::int64_t token = std::int64_t{batch} * shape.seq, head = std::int64_t{group} * shape.group();
-      const std::int64_t qkv = token * shape.qkv_width(), query = head * shape.head_dim,
-                         key = std::int64_t{group} * shape.head_dim;
-      const std::int64_t out = token * shape.out_width() + query;
+      const std::int64_t query = token * shape.qkv_width() + head * shape.head_dim,
+                         key = token * shape.qkv_width() + std::int64_t{group} * shape.head_dim;
+      const std::int64_t out = token * shape.out_width() + head * shape.head_dim;
       const std::int64_t lse = (std::int64_t{batch} * shape.heads + head) * shape.seq;
-      library_->execute(built,
-                        {{kQ, advanced(operands.qkv, qkv + query, 2)},
-                         {kK, advanced(operands.qkv, qkv + k + key, 2)},
-                         {kV, advanced(operands.qkv, qkv + v + key, 2)},
-                         {kOut, advanced(operands.out, out, 2)},
-                         {kDOut, advanced(operands.dout, out, 2)},
-                         {kLse, advanced(operands.lse, lse, 4)},
-                         {kDQ, advanced(operands.dqkv, qkv + query, 2)},
-                         {kDK, advanced(operands.dqkv, qkv + k + key, 2)},
-                         {kDV, advanced(operands.dqkv, qkv + v + key, 2)}},
-                        workspace, stream);
+      tensors[kQ] = advanced(operands.qkv, query, 2);
+      tensors[kK] = advanced(operands.qkv, key + k, 2);
+      tensors[kV] = advanced(operands.qkv, key + v, 2);
+      tensors[kOut] = advanced(operands.out, out, 2);
+      tensors[kDOut] = advanced(operands.dout, out, 2);
+      tensors[kLse] = advanced(operands.lse, lse, 4);
+      tensors[kDQ] = advanced(operands.dqkv, query, 2);
+      tensors[kDK] = advanced(operands.dqkv, key + k, 2);
+      tensors[kDV] = advanced(operands.dqkv, key + v, 2);
+      library_->execute(built, tensors, workspace, stream);
     }
   }
 }
