@@ -81,9 +81,9 @@ int run(int argc, char** argv) {
       "\"lossN\": %.4f}\n",
       std::string(device->name()).c_str(), static_cast<long long>(config.threads),
       static_cast<long long>(memory.num_parameters), tokens, median, seconds.front(),
-      static_cast<double>(tokens) / median, flops / median / 1e9, peak / 1e9, flops / median / peak,
-      mb(memory.total), mb(device->used_bytes()), mb(before), mb(process_memory().peak_resident_bytes),
-      first_step, first_loss, last_loss);
+      static_cast<double>(tokens) / median, flops / median / 1e9, peak / 1e9,
+      peak > 0 ? flops / median / peak : 0.0, mb(memory.total), mb(device->used_bytes()), mb(before),
+      mb(process_memory().peak_resident_bytes), first_step, first_loss, last_loss);
   return 0;
 }
 

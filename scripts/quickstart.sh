@@ -3,65 +3,25 @@
 #
 # Builds, gets an English text (TEXT, or the King James Bible from Debian's bible-kjv), trains a tokenizer
 # and a small Llama on it (about three minutes on two cores), evaluates it and lets it write. Everything
-# lands in runs/quickstart; the text, the tokenizer and the tokens of an earlier call are used again.
+# lands in runs/quickstart; its data (scripts/quickstart_data.sh) are made once.
 set -euo pipefail
 started=$SECONDS
 text_argument=${1:+$(realpath -- "$1")}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 out=runs/quickstart
-data=$out/data
-text=$data/text.txt
 tessera=build/bin/tessera
 
 say() { printf '\n== %s\n' "$*"; }
-
-# One line per verse, an empty line between chapters, so that a chapter is a document.
-king_james() {
-  bible -f gen1:1-rev22:21 | awk '{
-    chapter = $1; sub(/:.*/, "", chapter)
-    if (NR > 1 && chapter != last) print ""
-    last = chapter
-    sub(/^[^ ]+ +/, ""); print
-  }'
-}
-
-# Six novels, as an R data file; R itself turns it into text.
-jane_austen() {
-  Rscript -e 'library(janeaustenr); writeLines(austen_books()$text)'
-}
-
-get_text() {
-  if [ -n "$text_argument" ]; then
-    cat -- "$text_argument"
-  elif command -v bible >/dev/null || scripts/apt_install.sh bible-kjv >&2; then
-    king_james
-  else
-    echo "no bible-kjv here; trying the novels of r-cran-janeaustenr" >&2
-    scripts/apt_install.sh r-cran-janeaustenr >&2
-    jane_austen
-  fi
-}
 
 say "1/5 building tessera"
 scripts/build.sh
 
 say "2/5 text and tokenizer"
-mkdir -p $data
+scripts/quickstart_data.sh ${text_argument:+"$text_argument"}
 prompt="And it came to pass"
-source_name=default
 if [ -n "$text_argument" ]; then
   prompt=$(awk 'NF >= 4 { print $1, $2, $3, $4; exit }' "$text_argument")
-  source_name="$text_argument $(cksum <"$text_argument")"
-fi
-if [ "$(cat $data/source 2>/dev/null)" != "$source_name" ]; then
-  get_text >$text.partial
-  mv $text.partial $text
-  $tessera data bpe --vocab-size 4096 --out $data/tokenizer $text
-  $tessera data build --documents paragraph --tokenizer $data/tokenizer --out $data/tokens $text
-  echo "$source_name" >$data/source
-else
-  echo "using those in $data again"
 fi
 
 # A run never writes over another: run-1, run-2, ...

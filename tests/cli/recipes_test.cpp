@@ -1,5 +1,5 @@
 // Every recipe in configs/ as a user takes it: planned in full, with the parameters its original has; and
-// made small, trained for real on 4 to 8 local ranks.
+// made small, trained for real on 4 to 8 local ranks, and in pairs that must learn the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,8 @@ std::string recipe_path(const std::string& name) {
   return (fs::path(TESSERA_SOURCE_DIR) / "configs" / (name + ".yaml")).string();
 }
 
-std::string test_name(const testing::TestParamInfo<Recipe>& info) {
+template <typename Named>
+std::string test_name(const testing::TestParamInfo<Named>& info) {
   std::string name = info.param.name;
   for (char& c : name) {
     if (c == '-' || c == '.') c = '_';
@@ -68,14 +69,14 @@ std::string small_vocabulary() {
          "winter\n";
 }
 
-class RecipeTest : public ProgramTestFolder, public testing::WithParamInterface<Recipe> {
+class RecipeFolder : public ProgramTestFolder {
  protected:
-  static bool is_bert() { return GetParam().name.starts_with("bert"); }
+  static bool is_bert(const std::string& recipe) { return recipe.starts_with("bert"); }
 
   // Of the kind that the recipe reads.
-  void make_data() const {
+  void make_data(const std::string& recipe) const {
     folder.write("text.txt", small_text());
-    if (is_bert()) {
+    if (is_bert(recipe)) {
       folder.write("vocab.txt", small_vocabulary());
       expect_success({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--seq", "64",
                       "--predictions", "10", "--copies", "2", "text.txt"});
@@ -113,6 +114,8 @@ class RecipeTest : public ProgramTestFolder, public testing::WithParamInterface<
   }
 };
 
+class RecipeTest : public RecipeFolder, public testing::WithParamInterface<Recipe> {};
+
 const std::vector<std::string> kText = {"data.texts=text.txt", "data.tokenizer=tokenizer"};
 const std::vector<std::string> kMegatron = {"data.prefix=tokens", "data.tokenizer=tokenizer"};
 const std::vector<std::string> kShards = {"data.shards=shards", "data.tokenizer=vocab.txt"};
@@ -129,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Shipped, RecipeTest,
                                          Recipe{"gpt3-23b", 22'987'784'192, 8, kMegatron},
                                          Recipe{"gpt3-46b", 45'539'344'384, 8, kMegatron},
                                          Recipe{"gpt3-175b", 174'641'012'736, 8, kMegatron}),
-                         test_name);
+                         test_name<Recipe>);
 
 TEST_P(RecipeTest, HasTheParametersOfItsOriginal) {
   const Recipe& recipe = GetParam();
@@ -139,11 +142,11 @@ TEST_P(RecipeTest, HasTheParametersOfItsOriginal) {
 }
 
 // The loss starts at the vocabulary's logarithm, 5.8. A model that has only learned how often each token
-// comes reaches the entropy, 3.7: causal ones must be well below it, as the tokens before tell. BERT, of which
-// few tokens are scored, must know by then how often words come; the next sentence is still a guess.
+// comes reaches the entropy, 3.7: causal ones must be well below it, as the tokens before tell. BERT, of
+// which few tokens are scored, must know by then how often words come; the next sentence is still a guess.
 TEST_P(RecipeTest, LearnsShrunk) {
   const Recipe& recipe = GetParam();
-  make_data();
+  make_data(recipe.name);
   std::vector<std::string> arguments = {"train", recipe_path(recipe.name), "--shrink",
                                         std::to_string(recipe.ranks)};
   arguments.insert(arguments.end(), recipe.data.begin(), recipe.data.end());
@@ -154,7 +157,62 @@ TEST_P(RecipeTest, LearnsShrunk) {
   ASSERT_EQ(reports.size(), 60u);
   double last = 0;
   for (std::size_t i = 50; i < 60; ++i) last += reports[i].loss / 10;
-  EXPECT_LT(last, is_bert() ? word_entropy() + std::log(2.0) + 0.1 : token_entropy() - 0.5) << result.err;
+  EXPECT_LT(last, is_bert(recipe.name) ? word_entropy() + std::log(2.0) + 0.1 : token_entropy() - 0.5)
+      << result.err;
+}
+
+// Two ways to compute the same training: short forms of the pairs of bench/curves, whose bounds these are.
+struct Pair {
+  std::string name;  // of the recipe
+  std::vector<std::string> data, first, second;
+  double bound;  // of the relative difference of losses; 0 where both do the same sums in the same order
+};
+
+void PrintTo(const Pair& pair, std::ostream* out) {
+  *out << pair.name;
+}
+
+class RecipePair : public RecipeFolder, public testing::WithParamInterface<Pair> {
+ protected:
+  std::vector<double> losses(const std::vector<std::string>& keys, const std::string& out) const {
+    std::vector<std::string> arguments = {
+        "train",          recipe_path(GetParam().name), "--shrink",        "4", "train.steps=15",
+        "precision=fp32", "optimizer.lr=0.001",         "train.out=" + out};
+    arguments.insert(arguments.end(), GetParam().data.begin(), GetParam().data.end());
+    arguments.insert(arguments.end(), keys.begin(), keys.end());
+    expect_success(arguments);
+    std::vector<double> of_steps;
+    for (const StepReport& report : read_jsonl_log(path() / out / "metrics.jsonl"))
+      of_steps.push_back(report.loss);
+    return of_steps;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Shipped, RecipePair,
+    testing::Values(Pair{"bert-large",
+                         kShards,
+                         {"parallel.tp=2", "parallel.dp=2"},
+                         {"parallel.tp=1", "parallel.dp=4"},
+                         1e-6},
+                    Pair{"gpt-neox-6.9b", kText, {"parallel.zero1=true"}, {"parallel.zero1=false"}, 0},
+                    Pair{"gpt2-xl", kText, {"recompute=full"}, {"recompute=none"}, 0},
+                    Pair{"llama2-7b",
+                         kText,
+                         {"parallel.sequence=true", "recompute=selective"},
+                         {"parallel.sequence=false", "recompute=none"},
+                         1e-6}),
+    test_name<Pair>);
+
+TEST_P(RecipePair, LearnsTheSame) {
+  make_data(GetParam().name);
+  const std::vector<double> first = losses(GetParam().first, "first"),
+                            second = losses(GetParam().second, "second");
+  ASSERT_EQ(first.size(), 15u);
+  ASSERT_EQ(second.size(), 15u);
+  for (std::size_t i = 0; i < 15; ++i)
+    EXPECT_LE(std::abs(first[i] - second[i]), GetParam().bound * second[i]) << "step " << i + 1;
+  EXPECT_LT(first.back(), first.front() - 0.3);
 }
 
 class RecipePlan : public ProgramTestFolder {};
