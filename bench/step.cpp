@@ -1,6 +1,6 @@
 // bench_step CONFIG [steps] [key=value ...]: time and memory of whole training steps on random tokens, as one
-// JSON line on stdout and a table of the time by op on stderr. bench/cpu_step and bench/gpu_step run it beside
-// PyTorch.
+// JSON line on stdout and a table of the time by op on stderr. bench/cpu_step and bench/gpu_step run it
+// beside PyTorch.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -74,13 +74,16 @@ int run(int argc, char** argv) {
   const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   std::printf(
       "{\"program\": \"tessera\", \"device\": \"%s\", \"threads\": %lld, \"parameters\": %lld, "
-      "\"tokens_per_step\": %zu, \"step_s\": %.5f, \"min_s\": %.5f, \"tokens_per_s\": %.1f, \"gflops\": %.1f, "
+      "\"tokens_per_step\": %zu, \"step_s\": %.5f, \"min_s\": %.5f, \"tokens_per_s\": %.1f, \"gflops\": "
+      "%.1f, "
       "\"peak_gflops\": %.1f, \"peak_share\": %.3f, \"planned_mb\": %.1f, \"device_mb\": %.1f, "
-      "\"device_mb_before\": %.1f, \"peak_rss_mb\": %.1f, \"first_step_s\": %.2f, \"loss0\": %.4f, \"lossN\": %.4f}\n",
+      "\"device_mb_before\": %.1f, \"peak_rss_mb\": %.1f, \"first_step_s\": %.2f, \"loss0\": %.4f, "
+      "\"lossN\": %.4f}\n",
       std::string(device->name()).c_str(), static_cast<long long>(config.threads),
       static_cast<long long>(memory.num_parameters), tokens, median, seconds.front(),
-      static_cast<double>(tokens) / median, flops / median / 1e9, peak / 1e9, peak > 0 ? flops / median / peak : 0.0, mb(memory.total),
-      mb(device->used_bytes()), mb(before), mb(process_memory().peak_resident_bytes), first_step, first_loss, last_loss);
+      static_cast<double>(tokens) / median, flops / median / 1e9, peak / 1e9,
+      peak > 0 ? flops / median / peak : 0.0, mb(memory.total), mb(device->used_bytes()), mb(before),
+      mb(process_memory().peak_resident_bytes), first_step, first_loss, last_loss);
   return 0;
 }
 

@@ -84,8 +84,16 @@ TEST_F(DataCommandsTest, BertMakesShards) {
   shards.fill(0, batch);
   for (std::size_t row = 0; row < 8; ++row) EXPECT_EQ(batch.inputs[row * 16], 2);
   folder.write("one.txt", "The license.\n");
-  expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "one.txt"},
-                 {"found 1 documents, expected at least 2"});
+  expect_refusal({"data", "bert", "--out", "none", "--tokenizer", "vocab.txt", "one.txt"},
+                 {"found 1 documents in the texts, expected at least 2"});
+  EXPECT_FALSE(std::filesystem::exists(path() / "none"));
+  const std::vector<std::string> no_folder{
+      "tessera data: cannot create folder text.txt/folder: Not a directory"};
+  expect_refusal({"data", "bert", "--out", "text.txt/folder", "--tokenizer", "vocab.txt", "--shards", "2",
+                  "--seq", "16", "text.txt"},
+                 no_folder);
+  expect_refusal({"data", "blocks", "--out", "text.txt/folder", "--tokenizer", "vocab.txt", "text.txt"},
+                 no_folder);
   folder.write("words.txt", "[UNK]\nthe\n");
   expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "words.txt", "text.txt"},
                  {"words.txt", "no [CLS]"});

@@ -87,7 +87,8 @@ TEST_F(RunDataTest, BertLearnsAText) {
             (std::vector<std::string>{"config.json", "model.safetensors", "vocab.txt"}));
   EXPECT_EQ(expect_success({"eval", "hf", "--data", "valid", "--batch", "3", "data.kind=bert"}).out,
             evaluated.out);
-  expect_refusal({"generate", "run", "--prompt", "the"}, {"does not continue texts"});
+  expect_refusal({"generate", "run", "--prompt", "the"},
+                 {"run does not continue texts", "expected a causal one"});
 }
 
 TEST_F(RunDataTest, TextsAreCutOnceAndThenReused) {

@@ -69,7 +69,7 @@ TEST_F(RunFolderTest, FoldersThatCannotBeWrittenAreNamed) {
       {{"convert", std::string(TESSERA_SOURCE_DIR) + "/tests/golden/llama", "closed/hf"},
        "cannot create folder closed/hf"},
       {{"data", "bpe", "--out", "closed/t", "--vocab-size", "257", "run.yaml"},
-       "cannot make folder closed/t"},
+       "cannot create folder closed/t"},
   };
   for (const auto& [arguments, message] : cases) {
     const ProgramResult result = without_override(arguments);

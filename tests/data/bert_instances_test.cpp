@@ -146,7 +146,8 @@ TEST(BertInstances, RefuseWhatMakesNone) {
   BertDocuments one;
   one.tokens = {1000, 1001};
   one.end_document();
-  expect_error([&] { make_bert_shard(one, 0, 1, options()); }, "found 1 documents, expected at least 2");
+  expect_error([&] { make_bert_shard(one, 0, 1, options()); },
+               "found 1 documents in the texts, expected at least 2");
   BertInstanceOptions bad = options();
   bad.seq_len = 4;
   expect_error([&] { make_bert_shard(counted_documents(), 0, 1, bad); }, "sequence of 4 tokens");

@@ -42,13 +42,17 @@ Json bert_json() {
     "hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3})");
 }
 
-std::string refusal(const Json& json) {
+std::string refusal_of_text(const std::string& text) {
   try {
-    parse_model_config(json.dump(), "some/config.json");
+    parse_model_config(text, "some/config.json");
   } catch (const Error& error) {
     return error.what();
   }
   return "";
+}
+
+std::string refusal(const Json& json) {
+  return refusal_of_text(json.dump());
 }
 
 Json with(Json json, const std::string& key, Json value) {
@@ -61,16 +65,34 @@ Json without(Json json, const std::string& key) {
   return json;
 }
 
-TEST(LlamaConfigJson, IsReadKeyByKey) {
-  const LlamaConfig c = read_llama_config(JsonConfig(llama_json().dump(), "config.json"));
+// The file, and what of it is refused.
+void expect_refused(const Json& json, const std::string& named) {
+  const std::string message = refusal(json);
+  EXPECT_NE(message.find("some/config.json"), message.npos) << named << ": " << message;
+  EXPECT_NE(message.find(named), message.npos) << named << ": " << message;
+}
+
+void expect_each_required(const Json& json, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    EXPECT_EQ(refusal(without(json, key)), fmt::format("some/config.json: key '{}' is missing", key));
+}
+
+// The sizes that all four of the configs above have.
+template <class Config>
+void expect_sizes(const Config& c) {
   EXPECT_EQ(c.vocab_size, 96);
   EXPECT_EQ(c.hidden_size, 32);
   EXPECT_EQ(c.layers, 2);
   EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.max_positions, 64);
+}
+
+TEST(LlamaConfigJson, IsReadKeyByKey) {
+  const LlamaConfig c = read_llama_config(JsonConfig(llama_json().dump(), "config.json"));
+  expect_sizes(c);
   EXPECT_EQ(c.kv_heads, 2);
   EXPECT_EQ(c.head_dim, 16);
   EXPECT_EQ(c.ffn_size, 48);
-  EXPECT_EQ(c.max_positions, 64);
   EXPECT_EQ(c.norm_eps, 1e-6);
   EXPECT_EQ(c.rope_theta, 500000.0);
   EXPECT_EQ(c.attention_dropout, 0.3);
@@ -135,30 +157,23 @@ TEST(LlamaConfigJson, NamesFileAndKeyOfWhatIsMissingOrWrong) {
 }
 
 TEST(LlamaConfigJson, RefusesWhatItCannotDo) {
-  const auto expect_refused = [](const std::string& key, const Json& value, const std::string& named) {
-    const std::string message = refusal(with(llama_json(), key, value));
-    EXPECT_NE(message.find("some/config.json"), message.npos) << key << ": " << message;
-    EXPECT_NE(message.find(named), message.npos) << key << ": " << message;
-  };
-  expect_refused("hidden_act", "gelu", "hidden_act");
-  expect_refused("attention_bias", true, "attention_bias");
-  expect_refused("mlp_bias", true, "mlp_bias");
-  expect_refused("use_sliding_window", true, "use_sliding_window");
-  expect_refused("rope_scaling", {{"type", "linear"}, {"factor", 2.0}}, "rope_scaling");
-  expect_refused("rope_parameters", {{"rope_theta", 1e4}, {"rope_type", "llama3"}}, "rope_type");
-  expect_refused("num_key_value_heads", 3, "multiple of 'num_key_value_heads', which is 3");
-  expect_refused("head_dim", 7, "'head_dim' is 7");
-  expect_refused("model_type", "mamba", "'mamba'");
+  expect_refused(with(llama_json(), "hidden_act", "gelu"), "hidden_act");
+  expect_refused(with(llama_json(), "attention_bias", true), "attention_bias");
+  expect_refused(with(llama_json(), "mlp_bias", true), "mlp_bias");
+  expect_refused(with(llama_json(), "use_sliding_window", true), "use_sliding_window");
+  expect_refused(with(llama_json(), "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}), "rope_scaling");
+  expect_refused(with(llama_json(), "rope_parameters", {{"rope_theta", 1e4}, {"rope_type", "llama3"}}),
+                 "rope_type");
+  expect_refused(with(llama_json(), "num_key_value_heads", 3),
+                 "multiple of 'num_key_value_heads', which is 3");
+  expect_refused(with(llama_json(), "head_dim", 7), "'head_dim' is 7");
+  expect_refused(with(llama_json(), "model_type", "mamba"), "'mamba'");
 }
 
 TEST(Gpt2ConfigJson, IsReadKeyByKey) {
   const Gpt2Config c = read_gpt2_config(JsonConfig(gpt2_json().dump(), "config.json"));
-  EXPECT_EQ(c.vocab_size, 96);
-  EXPECT_EQ(c.hidden_size, 32);
-  EXPECT_EQ(c.layers, 2);
-  EXPECT_EQ(c.heads, 4);
+  expect_sizes(c);
   EXPECT_EQ(c.ffn_size, 128);  // n_inner left out: four times as wide
-  EXPECT_EQ(c.max_positions, 64);
   EXPECT_EQ(c.norm_eps, 1e-6);
   EXPECT_EQ(c.embedding_dropout, 0.1);
   EXPECT_EQ(c.residual_dropout, 0.2);
@@ -174,31 +189,21 @@ TEST(Gpt2ConfigJson, IsReadKeyByKey) {
 }
 
 TEST(Gpt2ConfigJson, NamesFileAndKeyOfWhatIsWrong) {
-  for (const char* key : {"vocab_size", "n_embd", "n_layer", "n_head", "n_positions"}) {
-    EXPECT_EQ(refusal(without(gpt2_json(), key)), fmt::format("some/config.json: key '{}' is missing", key));
-  }
-  const auto expect_refused = [](const std::string& key, const Json& value, const std::string& named) {
-    const std::string message = refusal(with(gpt2_json(), key, value));
-    EXPECT_NE(message.find("some/config.json"), message.npos) << key << ": " << message;
-    EXPECT_NE(message.find(named), message.npos) << key << ": " << message;
-  };
-  expect_refused("activation_function", "relu", "activation_function is 'relu'");
-  expect_refused("scale_attn_weights", false, "scale_attn_weights");
-  expect_refused("scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx");
-  expect_refused("add_cross_attention", true, "add_cross_attention");
-  expect_refused("n_head", 5, "multiple of 'n_head', which is 5");
-  expect_refused("padded_vocab_size", 95,
+  expect_each_required(gpt2_json(), {"vocab_size", "n_embd", "n_layer", "n_head", "n_positions"});
+  expect_refused(with(gpt2_json(), "activation_function", "relu"), "activation_function is 'relu'");
+  expect_refused(with(gpt2_json(), "scale_attn_weights", false), "scale_attn_weights");
+  expect_refused(with(gpt2_json(), "scale_attn_by_inverse_layer_idx", true),
+                 "scale_attn_by_inverse_layer_idx");
+  expect_refused(with(gpt2_json(), "add_cross_attention", true), "add_cross_attention");
+  expect_refused(with(gpt2_json(), "n_head", 5), "multiple of 'n_head', which is 5");
+  expect_refused(with(gpt2_json(), "padded_vocab_size", 95),
                  "'padded_vocab_size' is 95, expected at least 'vocab_size', which is 96");
 }
 
 TEST(GptNeoxConfigJson, IsReadKeyByKey) {
   const GptNeoxConfig c = read_gpt_neox_config(JsonConfig(gpt_neox_json().dump(), "config.json"));
-  EXPECT_EQ(c.vocab_size, 96);
-  EXPECT_EQ(c.hidden_size, 32);
-  EXPECT_EQ(c.layers, 2);
-  EXPECT_EQ(c.heads, 4);
+  expect_sizes(c);
   EXPECT_EQ(c.ffn_size, 48);
-  EXPECT_EQ(c.max_positions, 64);
   EXPECT_EQ(c.norm_eps, 1e-6);
   EXPECT_EQ(c.rotary_dim(), 4);
   EXPECT_EQ(c.rope_theta, 500.0);
@@ -225,11 +230,9 @@ TEST(GptNeoxConfigJson, BothSpellingsOfTheRotaryKeysAndTheirDefaults) {
 }
 
 TEST(GptNeoxConfigJson, NamesFileAndKeyOfWhatIsWrong) {
-  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-                          "intermediate_size", "max_position_embeddings"}) {
-    EXPECT_EQ(refusal(without(gpt_neox_json(), key)),
-              fmt::format("some/config.json: key '{}' is missing", key));
-  }
+  expect_each_required(gpt_neox_json(),
+                       {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                        "intermediate_size", "max_position_embeddings"});
   const auto refused = [](const std::string& key, const Json& value) {
     return refusal(with(gpt_neox_json(), key, value));
   };
@@ -252,12 +255,8 @@ TEST(GptNeoxConfigJson, NamesFileAndKeyOfWhatIsWrong) {
 
 TEST(BertConfigJson, IsReadKeyByKey) {
   const BertConfig c = read_bert_config(JsonConfig(bert_json().dump(), "config.json"));
-  EXPECT_EQ(c.vocab_size, 96);
-  EXPECT_EQ(c.hidden_size, 32);
-  EXPECT_EQ(c.layers, 2);
-  EXPECT_EQ(c.heads, 4);
+  expect_sizes(c);
   EXPECT_EQ(c.ffn_size, 48);
-  EXPECT_EQ(c.max_positions, 64);
   EXPECT_EQ(c.token_types, 3);
   EXPECT_EQ(c.padding_id, 5);
   EXPECT_EQ(c.norm_eps, 1e-11);
@@ -279,24 +278,19 @@ TEST(BertConfigJson, IsReadKeyByKey) {
 }
 
 TEST(BertConfigJson, NamesFileAndKeyOfWhatIsWrong) {
-  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-                          "intermediate_size", "max_position_embeddings"}) {
-    EXPECT_EQ(refusal(without(bert_json(), key)), fmt::format("some/config.json: key '{}' is missing", key));
-  }
-  const auto expect_refused = [](const std::string& key, const Json& value, const std::string& named) {
-    const std::string message = refusal(with(bert_json(), key, value));
-    EXPECT_NE(message.find("some/config.json"), message.npos) << key << ": " << message;
-    EXPECT_NE(message.find(named), message.npos) << key << ": " << message;
-  };
-  expect_refused("hidden_act", "relu", "hidden_act is 'relu', expected 'gelu'");
-  expect_refused("num_attention_heads", 5,
+  expect_each_required(bert_json(), {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                                     "intermediate_size", "max_position_embeddings"});
+  expect_refused(with(bert_json(), "hidden_act", "relu"), "hidden_act is 'relu', expected 'gelu'");
+  expect_refused(with(bert_json(), "num_attention_heads", 5),
                  "'hidden_size' is 32, expected a multiple of 'num_attention_heads'");
-  expect_refused("pad_token_id", 96, "'pad_token_id' is 96, expected one of the 96 ids");
-  expect_refused("pad_token_id", "[PAD]", "'pad_token_id' is \"[PAD]\", expected an integer");
-  expect_refused("type_vocab_size", 0, "'type_vocab_size' is 0, expected a positive integer");
-  expect_refused("position_embedding_type", "relative_key", "position_embedding_type");
-  expect_refused("tie_word_embeddings", false, "tie_word_embeddings");
-  expect_refused("is_decoder", true, "is_decoder");
+  expect_refused(with(bert_json(), "pad_token_id", 96), "'pad_token_id' is 96, expected one of the 96 ids");
+  expect_refused(with(bert_json(), "pad_token_id", "[PAD]"),
+                 "'pad_token_id' is \"[PAD]\", expected an integer");
+  expect_refused(with(bert_json(), "type_vocab_size", 0),
+                 "'type_vocab_size' is 0, expected a positive integer");
+  expect_refused(with(bert_json(), "position_embedding_type", "relative_key"), "position_embedding_type");
+  expect_refused(with(bert_json(), "tie_word_embeddings", false), "tie_word_embeddings");
+  expect_refused(with(bert_json(), "is_decoder", true), "is_decoder");
 }
 
 // What is written is read back the same.
@@ -323,17 +317,9 @@ TEST(ModelConfigJson, OnlyTrainingDrops) {
 }
 
 TEST(ModelConfigJson, RefusesWhatIsNoJsonObject) {
-  const auto message = [](const std::string& text) -> std::string {
-    try {
-      parse_model_config(text, "some/config.json");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(message("").find("some/config.json: not a JSON file"), 0u);
-  EXPECT_EQ(message("{\"model_type\": ").find("some/config.json: not a JSON file"), 0u);
-  EXPECT_EQ(message("[1, 2]"),
+  EXPECT_EQ(refusal_of_text("").find("some/config.json: not a JSON file"), 0u);
+  EXPECT_EQ(refusal_of_text("{\"model_type\": ").find("some/config.json: not a JSON file"), 0u);
+  EXPECT_EQ(refusal_of_text("[1, 2]"),
             "some/config.json: found a JSON array, expected an object with the model's keys");
 }
 

@@ -2,6 +2,7 @@
 // how a batch is cut; and that what they read is what the originals read.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <tuple>
 
 #include "tessera/data/bert_shard.h"
@@ -151,15 +152,21 @@ class DataKindsTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Kinds, DataKindsTest, testing::Values("tokens", "megatron", "blend", "bert", "text"),
                          [](const auto& kind) { return kind.param; });
 
+// To a share of the first loss that only their order can give: what follows is known of the counting tokens,
+// BERT's are eight of 61, a text is learned in part.
 TEST_P(DataKindsTest, LossesFall) {
+  const std::string name = GetParam();
   run.config.train.steps = run.config.schedule.decay_steps = 60;
   run.config.train.global_batch = 16;
   const TrainSummary summary = run.train_into("run");
   const std::vector<double> losses = run.losses("run");
-  EXPECT_LT(losses.back(), 0.8 * losses.front());
+  const double limit = (name == "text" ? 0.7 : name == "bert" ? 0.6 : 0.25) * losses.front();
+  EXPECT_LT(losses.back(), limit);
   ASSERT_TRUE(run.reports("run").back().eval_loss.has_value());
-  EXPECT_LT(summary.last_eval_loss, 0.8 * losses.front());
-  EXPECT_GT(summary.last_eval_perplexity, 1.0);
+  EXPECT_LT(summary.last_eval_loss, limit);
+  // Of the tokens alone: beside them BERT's loss has the next sentence's, of about log 2.
+  const double next_sentence = summary.last_eval_loss - std::log(summary.last_eval_perplexity);
+  EXPECT_NEAR(next_sentence, name == "bert" ? std::log(2.0) : 0.0, name == "bert" ? 0.1 : 1e-6);
 }
 
 TEST_P(DataKindsTest, ResumingGivesTheBitsOfTheUninterruptedRun) {
@@ -267,6 +274,25 @@ TEST(MegatronDataTest, AnOrderOfAnotherLengthIsNotResumed) {
   expect_error([&] { run.train_into("run", true); },
                {"train.steps = 8", "order of 32 samples", "trained in one of 16", "data.samples=16"});
   run.config.data.samples = 16;
+  run.train_into("run", true);
+}
+
+// The samples held out would be trained on, or others take their numbers.
+TEST(DataKindsRefusalTest, AnotherShareHeldOutIsNotResumed) {
+  KindRun kind("tokens");
+  TinyRun& run = kind.run;
+  run.config.data.valid_fraction = 0.2;
+  run.config.train.steps = 2;
+  run.train_into("run");
+  run.config.train.steps = 4;
+  run.config.data.valid_fraction = 0.1;
+  expect_error([&] { run.train_into("run", true); },
+               {"data.valid_fraction = 0.1", "was trained with 0.2", "other samples"});
+  run.config.data.valid_fraction = DataKeys{}.valid_fraction;
+  run.config.data.valid_prefix = run.config.data.prefix;
+  expect_error([&] { run.train_into("run", true); }, {"data.valid_fraction = 0,", "was trained with 0.2"});
+  run.config.data.valid_prefix.clear();
+  run.config.data.valid_fraction = 0.2;
   run.train_into("run", true);
 }
 

@@ -35,6 +35,13 @@ TEST(PlanSummary, RefusesWhatIsNoPlan) {
   expect_error([] { parse_plan_summary("{\"device\": \"cpu\"}", "x/plan.json"); },
                {"x/plan.json", "not the plan of a run", "parameters"});
   expect_error([] { parse_plan_summary("{", "x/plan.json"); }, {"x/plan.json", "not the plan of a run"});
+  // A timeline drawn from it would look for stages that are not there.
+  const PlanSummary two_stages{.pp = 2, .stages = {{}, {}}, .cost = {{1}, {2}}};
+  expect_error([&] { parse_plan_summary(to_json(two_stages), "x/plan.json"); },
+               {"x/plan.json", "1 forward and 1 backward stages, expected 2"});
+  const PlanSummary idle{.num_micro_batches = 0, .stages = {{}}, .cost = {{1}, {2}}};
+  expect_error([&] { parse_plan_summary(to_json(idle), "x/plan.json"); },
+               {"x/plan.json", "found a count below 1"});
 }
 
 }  // namespace

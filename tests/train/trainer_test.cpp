@@ -230,12 +230,15 @@ TEST(TrainerStopTest, BadValidationTokensEndTheRunButKeepItsSteps) {
   std::vector<std::int32_t> tokens = tiny_tokens(500);
   tokens[20] = kTinyVocab;
   write_corpus(run.path() / "valid", tokens);
+  run.config.data.valid_fraction = 0;
   run.train_into("whole");
+  run.config.data.valid_fraction = DataKeys{}.valid_fraction;
   run.config.data.valid_prefix = (run.path() / "valid").string();
   run.config.train.eval_every = 5;
   expect_error([&] { run.train_into("run"); }, {(run.path() / "valid.bin").string(), "token 20 is id 61"});
   EXPECT_EQ(find_latest_checkpoint(run.path() / "run"), run.path() / "run" / "step-00000005");
   run.config.data.valid_prefix.clear();
+  run.config.data.valid_fraction = 0;  // still all of the corpus is for training
   run.train_into("run", true);
   expect_same_bits(run, "whole", "run");
 }

@@ -12,6 +12,12 @@
 namespace tessera {
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), partial_(path_) {
+  std::error_code error;
+  const std::filesystem::file_status found = std::filesystem::status(path_, error);
+  // The rename would put a file in the place of a device such as /dev/null, for everybody.
+  TS_CHECK(!std::filesystem::exists(found) || std::filesystem::is_regular_file(found),
+           "cannot write {}: found {}, expected a file or nothing yet", path_.string(),
+           std::filesystem::is_directory(found) ? "a folder" : "a device or a pipe");
   partial_ += ".partial";
   descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   TS_CHECK(descriptor_ >= 0, "cannot create {}: {}", partial_.string(), errno_text(errno));
@@ -57,6 +63,13 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+void create_folder(const std::filesystem::path& folder, std::string_view key) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  TS_CHECK(!error, "{}{}cannot create folder {}: {}", key, key.empty() ? "" : ": ", folder.string(),
+           error.message());
 }
 
 void sync_folder(const std::filesystem::path& folder) {

@@ -31,6 +31,9 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+// With those above it. An error begins with `key`, the config's that names the folder, if there is one.
+void create_folder(const std::filesystem::path& folder, std::string_view key = {});
+
 // Makes a rename inside `folder` durable.
 void sync_folder(const std::filesystem::path& folder);
 

@@ -47,9 +47,7 @@ class PartialFolder {
  public:
   explicit PartialFolder(fs::path final_path) : final_(std::move(final_path)), partial_(final_) {
     partial_ += kPartialSuffix;
-    std::error_code error;
-    fs::create_directories(partial_, error);
-    TS_CHECK(!error, "cannot create folder {}: {}", partial_.string(), error.message());
+    create_folder(partial_);
   }
   ~PartialFolder() {
     std::error_code ignored;

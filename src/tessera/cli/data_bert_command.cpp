@@ -1,3 +1,4 @@
+#include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/cli/data_commands.h"
@@ -66,11 +67,11 @@ int data_bert_command(int argc, const char* const* argv) {
   instances.mask = special_id(*tokenizer, tokenizer_path, "[MASK]");
   instances.vocab_size = tokenizer->vocab_size();
   const BertDocuments documents = read_documents(*tokenizer, files);
-  std::filesystem::create_directories(out);
   ProgressBar bar(stderr, progress_options("bert", num_shards));
   std::int64_t num_rows = 0;
   for (std::int64_t shard = 0; shard < num_shards; ++shard) {
     const BertShard made = make_bert_shard(documents, shard, num_shards, instances);
+    create_folder(out);
     write_bert_shard(std::filesystem::path(out) / fmt::format("{}_training_{}.hdf5", name, shard), made);
     num_rows += made.num_rows;
     bar.update(shard + 1, "shards");

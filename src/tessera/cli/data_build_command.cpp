@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
@@ -47,9 +48,7 @@ int data_build_command(int argc, const char* const* argv) {
   corpus.vocab_size = tokenizer->vocab_size();
   corpus.end_of_document_id = *end;
   corpus.cut_files = tokenizer->encodes_parts_alone();
-  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty()) {
-    std::filesystem::create_directories(folder);
-  }
+  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty()) create_folder(folder);
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
   std::unique_ptr<ProgressBar> bar;

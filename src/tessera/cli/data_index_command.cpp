@@ -1,3 +1,4 @@
+#include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
@@ -34,7 +35,7 @@ int data_index_command(int argc, const char* const* argv) {
   request.seed = seed;
   const GptIndexPlan plan = plan_gpt_index(corpus, request);
   const std::filesystem::path folder(out);
-  std::filesystem::create_directories(folder);
+  create_folder(folder);
   build_gpt_index(corpus, request,
                   {folder / "doc_idx.npy", folder / "sample_idx.npy", folder / "shuffle_idx.npy"});
   fmt::print(

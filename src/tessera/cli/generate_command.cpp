@@ -32,6 +32,9 @@ int generate_command(int argc, const char* const* argv) {
   sampling.seed = static_cast<std::uint64_t>(seed);
 
   const SavedModel saved = open_saved_model(path);
+  TS_CHECK(saved.model->causal(),
+           "{} does not continue texts: found a model that fills in masked words, expected a causal one",
+           path);
   RunConfig config = saved.run.value_or(RunConfig{});
   apply_overrides(config, overrides);
   if (tokenizer_path.empty()) tokenizer_path = saved.tokenizer;

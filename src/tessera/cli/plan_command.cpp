@@ -12,10 +12,13 @@
 namespace tessera {
 namespace {
 
-std::string human(std::int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+std::string human(std::int64_t bytes) {
+  return human_bytes(static_cast<double>(bytes));
+}
 
 // One column per pipeline stage; the numbers are exact.
-void print_row(const JobPlan& job, std::string_view what, const std::function<std::int64_t(const StagePlan&)>& number) {
+void print_row(const JobPlan& job, std::string_view what,
+               const std::function<std::int64_t(const StagePlan&)>& number) {
   fmt::print("  {:<24}", what);
   for (const StagePlan& stage : job.stages) fmt::print("{:>18}", number(stage));
   if (job.stages.size() == 1) fmt::print("  {:>9}", human(number(job.stages[0])));
@@ -44,7 +47,8 @@ void print_fit(const JobPlan& job) {
   for (const StagePlan& stage : job.stages) most = std::max(most, stage.memory.total);
   fmt::print("a rank of {} fits a device of", human(most));
   for (const std::int64_t gigabytes : {16, 80, 141}) {
-    fmt::print("{} {} GB: {}", gigabytes > 16 ? "," : "", gigabytes, most <= gigabytes * 1'000'000'000 ? "yes" : "no");
+    fmt::print("{} {} GB: {}", gigabytes > 16 ? "," : "", gigabytes,
+               most <= gigabytes * 1'000'000'000 ? "yes" : "no");
   }
   fmt::print("\n");
 }
@@ -68,7 +72,8 @@ void print_traffic_totals(const JobPlan& job) {
     const auto group = static_cast<Group>(g);
     bool any = false;
     for (const StagePlan& stage : job.stages) any |= bytes_sent(stage.traffic, group) > 0;
-    if (any) print_row(job, group_name(group), [=](const StagePlan& s) { return bytes_sent(s.traffic, group); });
+    if (any)
+      print_row(job, group_name(group), [=](const StagePlan& s) { return bytes_sent(s.traffic, group); });
   }
 }
 
@@ -77,20 +82,21 @@ void print_flops(const RunConfig& config, const Model& model, const JobPlan& job
   std::int64_t most = 0;
   for (const StagePlan& stage : job.stages) {
     const MemoryReport& m = stage.memory;
-    most = std::max(most, job.layout.num_micro_batches * (m.forward_flops + m.backward_flops) + m.update_flops);
+    most =
+        std::max(most, job.layout.num_micro_batches * (m.forward_flops + m.backward_flops) + m.update_flops);
   }
   const auto useful = static_cast<double>(config.train.global_batch) *
                       static_cast<double>(training_flops(model, {1, config.train.seq_len}));
   fmt::print("one step: {} tokens in {} micro-batches\n", human_count(tokens), job.layout.num_micro_batches);
-  fmt::print("  {:<24}{:>18}  {:>9}\n", job.layout.mesh.num_ranks() > 1 ? "flops, busiest rank" : "flops", most,
-             human_count(static_cast<double>(most)));
+  fmt::print("  {:<24}{:>18}  {:>9}\n", job.layout.mesh.num_ranks() > 1 ? "flops, busiest rank" : "flops",
+             most, human_count(static_cast<double>(most)));
   fmt::print("  {:<24}{:>18.0f}  {:>9}\n", "the model's", useful, human_count(useful));
   fmt::print("  {:<24}{:>18}\n", "model flops per token", human_count(useful / tokens));
 }
 
 void print_collectives(const StagePlan& stage) {
-  fmt::print("collectives of a step:\n  {:<6}{:<15}{:<9}{:>7}{:>14}{:>14}  {}\n", "group", "kind", "program", "count",
-             "payload", "sent each", "of what, and why");
+  fmt::print("collectives of a step:\n  {:<6}{:<15}{:<9}{:>7}{:>14}{:>14}  {}\n", "group", "kind", "program",
+             "count", "payload", "sent each", "of what, and why");
   for (const TrafficLine& line : stage.traffic) {
     fmt::print("  {:<6}{:<15}{:<9}{:>7}{:>14}{:>14}  {}: {}\n", group_name(line.group), line.kind,
                phase_name(line.phase), line.count, line.payload, line.sent, line.value, line.why);
@@ -114,28 +120,29 @@ struct PlanArguments {
 
 void print_head(const JobPlan& job, const StagePlan& stage, const Device& device) {
   const Mesh& mesh = job.layout.mesh;
-  fmt::print("{} parameters on {}, plan {:016x}\n", job.num_parameters, device.name(), plan_hash(stage.graph, stage.plan));
+  fmt::print("{} parameters on {}, plan {:016x}\n", job.num_parameters, device.name(),
+             plan_hash(stage.graph, stage.plan));
   if (mesh.num_ranks() > 1) {
     fmt::print("{} ranks: pp {} x dp {} x tp {}{}{}\n", mesh.num_ranks(), mesh.pp, mesh.dp, mesh.tp,
                job.layout.sequence ? ", sequence parallel" : "", job.layout.zero1 ? ", ZeRO-1" : "");
   }
   if (!job.folded.empty()) fmt::print("folded: {}\n", job.folded);
-  fmt::print("programs: init {} steps, forward {}, backward {}, update {}\n", stage.plan.program(Phase::init).size(),
-             stage.plan.program(Phase::forward).size(), stage.plan.program(Phase::backward).size(),
-             stage.plan.program(Phase::update).size());
+  fmt::print("programs: init {} steps, forward {}, backward {}, update {}\n",
+             stage.plan.program(Phase::init).size(), stage.plan.program(Phase::forward).size(),
+             stage.plan.program(Phase::backward).size(), stage.plan.program(Phase::update).size());
 }
 
 void print_plan(const PlanArguments& arguments) {
   const auto say = [](const std::string& line) { fmt::print("{}\n", line); };
   const RunConfig config = load_shrunk_config(arguments.config, arguments.overrides, arguments.shrink, say);
-  // A tokenizer is on the machines that train; without its size a plan needs none.
+  // Tokenizers lie on the machines that train: where the config has the vocabulary's size, a plan opens none.
   const bool sized = config.model.architecture.vocab_size > 0;
   const std::unique_ptr<Model> model = make_model(config, sized ? 0 : tokenizer_vocab_size(config.data));
   const std::unique_ptr<Device> device = make_planning_device(config);
   const JobPlan job = plan_job(*model, training_graph_options(config), layout_of(config), *device);
   const auto num_stages = static_cast<std::int64_t>(job.stages.size());
-  TS_CHECK(arguments.stage >= 0 && arguments.stage < num_stages, "--stage: found {}, expected 0 to {}", arguments.stage,
-           num_stages - 1);
+  TS_CHECK(arguments.stage >= 0 && arguments.stage < num_stages, "--stage: found {}, expected 0 to {}",
+           arguments.stage, num_stages - 1);
   const StagePlan& stage = job.stages[static_cast<std::size_t>(arguments.stage)];
   print_head(job, stage, *device);
   print_memory(job);
@@ -149,25 +156,30 @@ void print_plan(const PlanArguments& arguments) {
   if (!arguments.graph_file.empty()) write_file(arguments.graph_file, dump_text(stage.graph));
   if (!arguments.dot_file.empty()) write_file(arguments.dot_file, dump_dot(stage.graph));
   if (!arguments.plan_file.empty()) write_file(arguments.plan_file, dump_text(stage.graph, stage.plan));
-  if (!arguments.trace_file.empty()) write_file(arguments.trace_file, timeline_trace(job.schedule, job.timing));
+  if (!arguments.trace_file.empty())
+    write_file(arguments.trace_file, timeline_trace(job.schedule, job.timing));
 }
 
 }  // namespace
 
 int plan_command(int argc, const char* const* argv) {
   PlanArguments arguments;
-  Options options("tessera plan",
-                  "Compile the training step of CONFIG for every rank and print its memory, work and traffic; nothing is "
-                  "allocated or run.");
+  Options options(
+      "tessera plan",
+      "Compile the training step of CONFIG for every rank and print its memory, work and traffic; nothing is "
+      "allocated or run.");
   options.positional("CONFIG", &arguments.config, "the run's YAML file");
-  options.flag("--collectives", &arguments.collectives, "list every collective of a step, its bytes and why it is there");
+  options.flag("--collectives", &arguments.collectives,
+               "list every collective of a step, its bytes and why it is there");
   options.flag("--timeline", &arguments.timeline, "draw the pipeline's schedule");
   options.option("--trace FILE", &arguments.trace_file, "write the schedule for chrome://tracing");
   options.option("--stage N", &arguments.stage, "which pipeline stage the lists and files are of");
-  options.option("--shrink RANKS", &arguments.shrink, "of CONFIG made small, on so many ranks, as `tessera train` has it");
+  options.option("--shrink RANKS", &arguments.shrink,
+                 "of CONFIG made small, on so many ranks, as `tessera train` has it");
   options.option("--graph FILE", &arguments.graph_file, "write the graph, a line per node");
   options.option("--dot FILE", &arguments.dot_file, "write the graph for Graphviz");
-  options.option("--steps FILE", &arguments.plan_file, "write the programs, a line per step with its place in memory");
+  options.option("--steps FILE", &arguments.plan_file,
+                 "write the programs, a line per step with its place in memory");
   options.rest("key=value", &arguments.overrides, "change keys of CONFIG, e.g. device=null parallel.tp=8");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   print_plan(arguments);

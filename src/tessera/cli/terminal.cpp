@@ -5,7 +5,9 @@
 
 namespace tessera {
 
-bool is_terminal(std::FILE* file) { return ::isatty(::fileno(file)) != 0; }
+bool is_terminal(std::FILE* file) {
+  return ::isatty(::fileno(file)) != 0;
+}
 
 int terminal_width(std::FILE* file) {
   winsize size{};

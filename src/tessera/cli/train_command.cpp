@@ -25,6 +25,20 @@ void on_interrupt(int signal) {
   }
 }
 
+void print_results(const RunConfig& config, const TrainSummary& summary) {
+  std::printf("trained %lld steps, loss %.4f", static_cast<long long>(summary.steps_done), summary.last_loss);
+  if (!std::isnan(summary.last_eval_loss)) {
+    std::printf(", validation loss %.4f (perplexity %.2f)", summary.last_eval_loss,
+                summary.last_eval_perplexity);
+  }
+  const std::string& out = config.train.out;
+  fmt::print(
+      "\ncheckpoint  {}\ncurves      {}/loss.svg\nmetrics     {}/metrics.jsonl\nreport      {}/report.html\n",
+      summary.checkpoint, out, out, out);
+  if (config.metrics.tensorboard)
+    fmt::print("events      {0}/tensorboard  (tensorboard --logdir {0}/tensorboard)\n", out);
+}
+
 }  // namespace
 
 int train_command(int argc, const char* const* argv) {
@@ -78,17 +92,7 @@ int train_command(int argc, const char* const* argv) {
   }
   bar.finish(fmt::format("{} {:.4f}", config.metrics.tags == MetricTags::nemo ? "reduced_train_loss" : "loss",
                          summary.last_loss));
-  std::printf("trained %lld steps, loss %.4f", static_cast<long long>(summary.steps_done), summary.last_loss);
-  if (!std::isnan(summary.last_eval_loss)) {
-    std::printf(", validation loss %.4f (perplexity %.2f)", summary.last_eval_loss,
-                summary.last_eval_perplexity);
-  }
-  const std::string& out = config.train.out;
-  fmt::print(
-      "\ncheckpoint  {}\ncurves      {}/loss.svg\nmetrics     {}/metrics.jsonl\nreport      {}/report.html\n",
-      summary.checkpoint, out, out, out);
-  if (config.metrics.tensorboard)
-    fmt::print("events      {0}/tensorboard  (tensorboard --logdir {0}/tensorboard)\n", out);
+  print_results(config, summary);
   return 0;
 }
 

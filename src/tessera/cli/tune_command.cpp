@@ -3,6 +3,7 @@
 #include "tessera/cli/options.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/random_batch.h"
+#include "tessera/train/run_tokenizer.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
 
@@ -24,21 +25,24 @@ int tune_command(int argc, const char* const* argv) {
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(!out.empty(), "--out FILE: expected a file to write the choices to");
   const RunConfig config = load_run_config(path, overrides);
+  TS_CHECK(config.device == DeviceName::cuda,
+           "device: found {}, expected cuda: only a GPU has several ways to compute a product",
+           config.device == DeviceName::cpu ? "cpu" : "null");
   const Layout layout = layout_of(config);
   TS_CHECK(layout.mesh.num_ranks() == 1, "tessera tune runs on one rank, but {} has {}: set parallel.* to 1",
            path, layout.mesh.num_ranks());
 
-  const std::unique_ptr<Model> model = make_model(config, 0);
+  const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config.data));
   const std::unique_ptr<Device> device = make_computing_device(config);
+  AtomicFile file(out);  // before the search, which takes minutes
   TrainingStep step(*model, training_graph_options(config), layout, 0, *device);
   initialize_weights(step.weights(), step.parameters(), 1);
   const RandomBatch batch(*model, step.inputs(), config.train.global_batch, config.train.seq_len);
   step.run(batch.inputs(), 0, config.optimizer.lr);
   const std::string choices =
       device->search_choices([](const std::string& line) { fmt::print("{}\n", line), std::fflush(stdout); });
-  TS_CHECK(!choices.empty(), "device: {} has one way to compute a product, there is nothing to choose",
-           device->name());
-  write_file(out, choices);
+  file.write(choices);
+  file.commit();
   fmt::print("wrote {}\n", out);
   return 0;
 }

@@ -182,11 +182,11 @@ BertShard to_arrays(const std::vector<Instance>& instances, const BertInstanceOp
 }
 
 void check_options(const BertDocuments& documents, const BertInstanceOptions& options) {
-  TS_CHECK(documents.num_documents() >= 2,
-           "found {} documents, expected at least 2: a wrong next sentence comes from another document "
-           "(blank lines "
-           "separate documents)",
-           documents.num_documents());
+  TS_CHECK(
+      documents.num_documents() >= 2,
+      "found {} documents in the texts, expected at least 2, with blank lines between them: a wrong next "
+      "sentence comes from another document",
+      documents.num_documents());
   TS_CHECK(options.seq_len >= kSpecialTokens + 2 && options.max_predictions >= 1 && options.copies >= 1,
            "found a sequence of {} tokens, {} predictions and {} copies, expected at least {}, 1 and 1",
            options.seq_len, options.max_predictions, options.copies, kSpecialTokens + 2);

@@ -102,11 +102,11 @@ void BertShards::enter_turn(const Turn& turn) {
   next_ = std::async(std::launch::async, [this, next_shard] { return load(next_shard); });
 }
 
-void BertShards::fill(std::int64_t first_sample, Batch& batch, std::int64_t step) {
-  TS_ASSERT(batch.seq_len == seq_len_ && !batch.next_sentence.empty() && step >= 1);
+void BertShards::fill(std::int64_t first_sample, Batch& batch) {
+  TS_ASSERT(batch.seq_len == seq_len_ && !batch.next_sentence.empty());
   batch.first_sample = first_sample;
   for (std::int64_t b = 0; b < batch.batch_size; ++b) {
-    const Spot spot = spot_of(first_sample + b * step);
+    const Spot spot = spot_of(first_sample + b);
     enter_turn(spot.turn);
     copy_row(row_order_[static_cast<std::size_t>(spot.offset)], b, batch);
   }

@@ -45,10 +45,9 @@ class BertShards {
   };
   Place place_of(std::int64_t sample);
 
-  // Row b of the batch (Batch::of_pairs) is sample first_sample + b * step. A data-parallel rank r of d may
-  // take its part of a global batch as the original does: from sample first + r on, step d. Called from one
-  // thread; the shard after the present one is read meanwhile.
-  void fill(std::int64_t first_sample, Batch& batch, std::int64_t step = 1);
+  // Row b of the batch (Batch::of_pairs) is sample first_sample + b. Called from one thread; the shard after
+  // the present one is read meanwhile.
+  void fill(std::int64_t first_sample, Batch& batch);
 
  private:
   struct Epoch {

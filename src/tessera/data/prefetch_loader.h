@@ -1,8 +1,8 @@
 // PrefetchLoader: one background thread that fills batches ahead of their use.
 //
-// Made and used by the training loop, over Samples. That number is the whole state: save position() in a
-// checkpoint, seek() to it after a resume. All batches are allocated by the constructor. The methods belong
-// to one thread.
+// Made and used by the training loop, over Samples. Its position, a global sample number, is the whole state:
+// a resumed run starts at another. All batches are allocated by the constructor. The methods belong to one
+// thread.
 #pragma once
 
 #include <condition_variable>

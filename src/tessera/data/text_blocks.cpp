@@ -72,7 +72,7 @@ TextBlockFiles ensure_text_blocks(ThreadPool& pool, const std::vector<fs::path>&
                     blocks.num_blocks, options.block_size, blocks.prefix.string());
     return blocks;
   }
-  fs::create_directories(folder);
+  create_folder(folder);
   const TextBlockSummary summary = build_text_blocks(pool, files, blocks.prefix, options, make_encoder);
   write_file(sidecar, made_from);
   blocks.num_blocks = summary.num_blocks;

@@ -7,10 +7,14 @@ namespace {
 
 std::string_view phase_colour(Phase phase) {
   switch (phase) {
-    case Phase::init: return "#eeeeee";
-    case Phase::forward: return "#d7e8fa";
-    case Phase::backward: return "#fbe3d0";
-    case Phase::update: return "#dcf2dc";
+    case Phase::init:
+      return "#eeeeee";
+    case Phase::forward:
+      return "#d7e8fa";
+    case Phase::backward:
+      return "#fbe3d0";
+    case Phase::update:
+      return "#dcf2dc";
   }
   return "white";
 }
@@ -35,7 +39,8 @@ std::string dump_text(const Graph& graph) {
     text += "\n";
   }
   for (const StateUpdate& update : graph.state_updates()) {
-    text += fmt::format("state     {} <- {}\n", graph.value(update.before).name, graph.value(update.after).name);
+    text +=
+        fmt::format("state     {} <- {}\n", graph.value(update.before).name, graph.value(update.after).name);
   }
   for (const Output& output : graph.outputs()) {
     text += fmt::format("output    {} = {}\n", output.name, graph.value(output.value).name);
@@ -56,7 +61,8 @@ std::string dump_dot(const Graph& graph) {
                         phase_colour(node.phase), op_name(node.op), node.name);
     for (ValueId input : node.inputs) {
       const Value& value = graph.value(input);
-      const std::string from = value.producer == kNoNode ? fmt::format("v{}", input) : fmt::format("n{}", value.producer);
+      const std::string from =
+          value.producer == kNoNode ? fmt::format("v{}", input) : fmt::format("n{}", value.producer);
       text += fmt::format("  {} -> n{} [label=\"{}\", fontsize=8];\n", from, id, value.type.text());
     }
   }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <vector>
 
+#include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/metrics/tf_record.h"
 
@@ -42,9 +43,7 @@ double wall_time_now() {
 }
 
 EventFile::EventFile(const std::filesystem::path& folder, std::int64_t resumed_step) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  TS_CHECK(!error, "cannot create folder {}: {}", folder.string(), error.message());
+  create_folder(folder);
   if (resumed_step == 0)
     for (const auto& file : event_files(folder)) std::filesystem::remove(file);
   const double now = wall_time_now();

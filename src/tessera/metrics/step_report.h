@@ -17,14 +17,14 @@ struct StepReport {
   double learning_rate = 0;
   double grad_norm = 0;          // before clipping
   double tokens_per_second = 0;  // of the last ten steps, as all speeds here
-  double peak_share = 0;         // of the machine's measured FMA peak, 0 to 1; 0: not measured
+  double peak_share = 0;         // of the measured peak of all ranks' devices, 0 to 1; 0: not measured
   std::int64_t memory_bytes = 0;
   double seconds_left = 0;
   std::int64_t consumed_samples = 0;
   std::optional<double> eval_loss;
   std::optional<double> eval_perplexity;  // of the tokens; the loss may have more in it
-  std::optional<double> parameter_norm;  // of the weights that gave this loss
-  double step_seconds = 0;               // of this step alone
+  std::optional<double> parameter_norm;   // of the weights that gave this loss
+  double step_seconds = 0;                // of this step alone
   double sequences_per_second = 0;
   double peak_sequences_per_second = 0;  // highest so far
   double wall_time = 0;                  // at the step's end: seconds since 1970

@@ -17,9 +17,10 @@ void GradientBuckets::reduce_gradients() {
   for (ValueId v : shared) {
     const std::vector<int>& on = stages(v);
     const int last = options_.stage_of_layer.back();
-    TS_CHECK(on.size() == 2 && on[0] == 0 && on[1] == last,
-             "parameter {} is used on {} pipeline stages, {} to {}; expected one, or the first and the last, {}",
-             parameter_of_state(whole_.value(v)), on.size(), on.front(), on.back(), last);
+    TS_CHECK(
+        on.size() == 2 && on[0] == 0 && on[1] == last,
+        "parameter {} is used on {} pipeline stages, {} to {}; expected one, or the first and the last, {}",
+        parameter_of_state(whole_.value(v)), on.size(), on.front(), on.back(), last);
     run_bucketed(Op::all_reduce, Axis::pp, Group::ends, 2, replicated(), {v}, "tied gradient");
   }
 }

@@ -23,8 +23,9 @@ std::int64_t pack(std::span<Lifetime> lifetimes) {
     }
     life.offset = offset;
     total = std::max(total, align_up(offset + life.bytes));
-    const auto where = std::upper_bound(placed.begin(), placed.end(), &life,
-                                        [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; });
+    const auto where =
+        std::upper_bound(placed.begin(), placed.end(), &life,
+                         [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; });
     placed.insert(where, &life);
   }
   return total;

@@ -160,9 +160,7 @@ BpeVocabulary load_bpe_vocabulary(const std::filesystem::path& folder) {
 }
 
 void save_bpe_vocabulary(const BpeVocabulary& vocabulary, const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  TS_CHECK(!error, "cannot make folder {}: {}", folder.string(), error.message());
+  create_folder(folder);
 
   const std::vector<bool> made = tokens_made_by_merges(vocabulary.tokens.size(), vocabulary.merges);
   std::vector<std::string> spellings;

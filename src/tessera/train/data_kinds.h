@@ -18,7 +18,6 @@ struct DataRequest {
     if (options.world == nullptr || options.world->rank() == 0) make();
     if (options.world) options.world->barrier();
   }
-  void make_cache_folder(const std::filesystem::path& folder) const;
 };
 
 RunData open_token_data(const DataRequest& request);     // tokens of a .bin/.idx pair, shuffled

@@ -15,36 +15,35 @@
 namespace tessera {
 namespace {
 
-LlamaConfig llama_config(const ArchitectureKeys& keys, double init_std) {
-  LlamaConfig c;
+// What every family has.
+template <class Config>
+Config with_sizes(const ArchitectureKeys& keys, double init_std) {
+  Config c;
   c.vocab_size = keys.vocab_size;
   c.hidden_size = keys.hidden_size;
   c.layers = keys.layers;
   c.heads = keys.attention.heads;
-  c.kv_heads = keys.attention.kv_heads;
-  c.head_dim = keys.attention.head_dim;
   c.ffn_size = keys.ffn_size;
   c.max_positions = keys.max_positions;
   c.norm_eps = keys.norm_eps;
-  c.rope_theta = keys.attention.rope_theta;
-  c.tie_embeddings = keys.tie_embeddings;
-  c.qkv_bias = keys.attention.qkv_bias || keys.type == ModelTypeName::qwen2;
   c.init_std = init_std;
   return c;
 }
 
+LlamaConfig llama_config(const ArchitectureKeys& keys, double init_std) {
+  auto c = with_sizes<LlamaConfig>(keys, init_std);
+  c.kv_heads = keys.attention.kv_heads;
+  c.head_dim = keys.attention.head_dim;
+  c.rope_theta = keys.attention.rope_theta;
+  c.tie_embeddings = keys.tie_embeddings;
+  c.qkv_bias = keys.attention.qkv_bias || keys.type == ModelTypeName::qwen2;
+  return c;
+}
+
 Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
-  Gpt2Config c;
-  c.vocab_size = keys.vocab_size;
-  c.hidden_size = keys.hidden_size;
-  c.layers = keys.layers;
-  c.heads = keys.attention.heads;
-  c.ffn_size = keys.ffn_size;
-  c.max_positions = keys.max_positions;
-  c.norm_eps = keys.norm_eps;
+  auto c = with_sizes<Gpt2Config>(keys, init_std);
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.tie_embeddings = keys.tie_embeddings;
-  c.init_std = init_std;
   c.embedding_dropout = c.residual_dropout = c.attention_dropout = keys.dropout;
   c.padded_vocab_size =
       (keys.vocab_size + keys.vocab_multiple - 1) / keys.vocab_multiple * keys.vocab_multiple;
@@ -52,43 +51,26 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
 }
 
 GptNeoxConfig gpt_neox_config(const ArchitectureKeys& keys, double init_std) {
-  GptNeoxConfig c;
-  c.vocab_size = keys.vocab_size;
-  c.hidden_size = keys.hidden_size;
-  c.layers = keys.layers;
-  c.heads = keys.attention.heads;
-  c.ffn_size = keys.ffn_size;
-  c.max_positions = keys.max_positions;
-  c.norm_eps = keys.norm_eps;
+  auto c = with_sizes<GptNeoxConfig>(keys, init_std);
   c.rotary_fraction = keys.attention.rotary_fraction;
   c.rope_theta = keys.attention.rope_theta;
   c.parallel_residual = keys.parallel_residual;
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.tie_embeddings = keys.tie_embeddings;
-  c.init_std = init_std;
   c.dropout = c.attention_dropout = keys.dropout;
   return c;
 }
 
 BertConfig bert_config(const ArchitectureKeys& keys, double init_std) {
-  BertConfig c;
-  c.vocab_size = keys.vocab_size;
-  c.hidden_size = keys.hidden_size;
-  c.layers = keys.layers;
-  c.heads = keys.attention.heads;
-  c.ffn_size = keys.ffn_size;
-  c.max_positions = keys.max_positions;
+  auto c = with_sizes<BertConfig>(keys, init_std);
   c.token_types = keys.token_types;
-  c.norm_eps = keys.norm_eps;
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
-  c.init_std = init_std;
   c.dropout = c.attention_dropout = keys.dropout;
   return c;
 }
 
 // The names of a config and the kinds they stand for are in the same order.
 static_assert(static_cast<int>(ScheduleName::interleaved) == static_cast<int>(ScheduleKind::interleaved));
-
 static_assert(static_cast<int>(OptimizerName::sgd) == static_cast<int>(OptimizerKind::sgd));
 static_assert(static_cast<int>(AdamWFormName::transformers) == static_cast<int>(AdamWForm::transformers));
 static_assert(static_cast<int>(DecayName::cosine) == static_cast<int>(Decay::cosine));

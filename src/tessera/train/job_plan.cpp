@@ -27,7 +27,8 @@ ScheduleTiming time_by_flops(const JobPlan& job) {
 
 }  // namespace
 
-JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const Layout& layout, const Device& device) {
+JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const Layout& layout,
+                 const Device& device) {
   TrainingGraphOptions whole = options;
   whole.shape.batch *= layout.mesh.dp;
   const BuiltGraph built = build_training_graph(model, whole);
@@ -45,9 +46,11 @@ JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const 
     RankStages mine = rank_stages(partitioned, job.layout, stage_of_layer, rank);
     StagePlan stage;
     for (std::size_t layer = 0; layer < static_cast<std::size_t>(built.graph.num_layers()); ++layer) {
-      if (stage_of_layer.empty() || stage_of_layer[layer] % pp == rank) stage.layers.push_back(static_cast<int>(layer));
+      if (stage_of_layer.empty() || stage_of_layer[layer] % pp == rank)
+        stage.layers.push_back(static_cast<int>(layer));
     }
-    stage.plan = plan_on(device, mine.graph, {.num_slots = job.schedule.slots_needed[static_cast<std::size_t>(rank)]});
+    stage.plan =
+        plan_on(device, mine.graph, {.num_slots = job.schedule.slots_needed[static_cast<std::size_t>(rank)]});
     stage.memory = report_memory(mine.graph, stage.plan);
     stage.traffic = report_traffic(mine.graph, mine.messages, job.layout.num_micro_batches);
     stage.graph = std::move(mine.graph);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/data/blend.h"
 #include "tessera/data/gpt_dataset.h"
@@ -74,7 +75,7 @@ class PartOfCorpus {
     const std::filesystem::path folder = request_.config.data.cache;
     const GptIndexFiles files = gpt_index_files(folder, prefix_, part_, index_);
     request_.make_once([&] {
-      if (!folder.empty()) request_.make_cache_folder(folder);
+      if (!folder.empty()) create_folder(folder, "data.cache");
       const auto start = std::chrono::steady_clock::now();
       const bool made = ensure_gpt_index(*corpus_, index_, files);
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -118,6 +118,12 @@ PlanSummary parse_plan_summary(const std::string& text, const std::string& sourc
     PlanSummary plan = plan_of(Json::parse(text));
     TS_CHECK(plan.pp >= 1 && plan.stages.size() == static_cast<std::size_t>(plan.pp),
              "found {} stages, expected {}", plan.stages.size(), plan.pp);
+    TS_CHECK(plan.chunks >= 1 && plan.num_micro_batches >= 1 && plan.dp >= 1 && plan.tp >= 1,
+             "found a count below 1 in layout or pipeline");
+    const auto global_stages = plan.stages.size() * static_cast<std::size_t>(plan.chunks);
+    TS_CHECK(plan.cost.forward.size() == global_stages && plan.cost.backward.size() == global_stages,
+             "found the flops of {} forward and {} backward stages, expected {}", plan.cost.forward.size(),
+             plan.cost.backward.size(), global_stages);
     return plan;
   } catch (const std::exception& error) {
     fail("{}: not the plan of a run: {}", source, error.what());

@@ -44,12 +44,6 @@ void check_kind(const RunConfig& config, const Model& model) {
 
 }  // namespace
 
-void DataRequest::make_cache_folder(const std::filesystem::path& folder) const {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  TS_CHECK(!error, "data.cache: cannot create folder {}: {}", folder.string(), error.message());
-}
-
 RunData open_run_data(const RunConfig& config, const Model& model, const RunDataOptions& options) {
   check_tokenizer_fits(config.data, model);
   check_kind(config, model);

@@ -86,9 +86,7 @@ RunReporter::RunReporter(const RunConfig& config, const Model& model, const Devi
 }
 
 void RunReporter::start_folder(const Device& device) const {
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  TS_CHECK(!error, "train.out: cannot create folder {}: {}", folder_.string(), error.message());
+  create_folder(folder_, "train.out");
   write_file(folder_ / kRunConfigFile, to_yaml(config_));
   write_file(folder_ / "config.json", model_.config_json());
   const JobPlan job = plan_job(model_, training_graph_options(config_), layout_of(config_), device);
@@ -142,9 +140,8 @@ std::string memory_line(const TrainingStep& step, const Communicator* world) {
   const std::string where = world ? fmt::format(" of rank 0 of {}", world->size()) : "";
   const auto bytes = [](std::int64_t count) { return human_bytes(static_cast<double>(count)); };
   return fmt::format(
-      "{} parameters; planned memory{} {}: weights {}, gradients {}, optimizer {}, activations {}, "
-      "temporaries "
-      "{}, logits {}",
+      "{} parameters; planned memory{} {}: weights {}, gradients {}, optimizer {}, "
+      "activations {}, temporaries {}, logits {}",
       human_count(static_cast<double>(num_parameters(step.parameters()))), where, bytes(m.total),
       bytes(m.weights), bytes(m.gradients), bytes(m.optimizer_state), bytes(m.activations_kept),
       bytes(m.temporaries), bytes(m.logits));

@@ -4,6 +4,15 @@
 #include "tessera/train/config_schema.h"
 
 namespace tessera {
+namespace {
+
+// The share of the files' samples that training does not see.
+double held_out(const DataKeys& data) {
+  const bool own_valid = !data.valid_prefix.empty() || !data.valid_texts.empty();
+  return own_valid ? 0.0 : data.valid_fraction;
+}
+
+}  // namespace
 
 std::int64_t samples_of_order(const RunConfig& config) {
   return config.data.samples > 0 ? config.data.samples : config.train.steps * config.train.global_batch;
@@ -25,6 +34,9 @@ void check_same_samples(const RunConfig& before, const RunConfig& now, const std
   check("data.shuffle", was.shuffle, is.shuffle);
   check("data.split", was.split, is.split);
   check("data.blend", joined(was.blend, ","), joined(is.blend, ","));
+  check("data.valid_fraction", held_out(was), held_out(is));
+  check("data.json_key", was.json_key, is.json_key);
+  check("data.keep_newlines", was.keep_newlines, is.keep_newlines);
   if (is.kind == DataKindName::megatron) {
     TS_CHECK(samples_of_order(before) == samples_of_order(now),
              "train.steps = {} asks for an order of {} samples, but {} was trained in one of {}: give "

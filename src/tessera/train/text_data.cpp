@@ -3,6 +3,7 @@
 #include <memory>
 #include <thread>
 
+#include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/data/text_blocks.h"
 #include "tessera/train/data_kinds.h"
@@ -38,7 +39,7 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
 Blocks open_blocks(const DataRequest& request, const Tokenizer& tokenizer,
                    const std::vector<std::string>& texts) {
   request.make_once([&] {
-    request.make_cache_folder(cache_folder(request.config.data, texts));
+    create_folder(cache_folder(request.config.data, texts), "data.cache");
     request.options.message(blocks_of(request, tokenizer, texts).message);
   });
   return std::make_shared<const IndexedDataset>(blocks_of(request, tokenizer, texts).prefix);

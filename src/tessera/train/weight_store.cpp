@@ -133,8 +133,7 @@ void WeightStore::fill_parameter(const std::string& name, ThreadPool& pool, cons
       const std::int64_t begin = task * kPiece, size = std::min(kPiece, count - begin);
       const std::span<float> values = std::span(room).first(static_cast<std::size_t>(size));
       fill(first + begin, values);
-      for (std::int64_t i = 0; i < size; ++i)
-        set_element(to, begin + i, values[static_cast<std::size_t>(i)]);
+      for (std::int64_t i = 0; i < size; ++i) set_element(to, begin + i, values[static_cast<std::size_t>(i)]);
     });
   };
   const auto fill_one = [&](const std::string& tensor_name) {

@@ -142,9 +142,7 @@ void load_external_weights(const WeightStore& store, const Model& model, const S
 
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  TS_CHECK(!error, "cannot create folder {}: {}", folder.string(), error.message());
+  create_folder(folder);
   std::vector<std::vector<float>> pieces;
   std::vector<NamedTensor> tensors;
   for (const ExternalTensor& tensor : model.external_tensors()) {

@@ -37,13 +37,6 @@ struct Scratch {
   }
 };
 
-template <class T>
-std::int64_t scratch_bytes(const AttentionShape& shape) {
-  Carver counter;
-  Scratch<T>(counter, shape);
-  return counter.num_bytes();
-}
-
 template <class S>
 struct Forward {
   using T = Compute<S>;
@@ -198,7 +191,8 @@ struct Forward {
 }  // namespace
 
 std::int64_t attention_workspace_bytes(const AttentionShape& shape, DType dtype, int num_threads) {
-  return num_threads * (dtype == DType::f64 ? scratch_bytes<double>(shape) : scratch_bytes<float>(shape));
+  return num_threads *
+         (dtype == DType::f64 ? carved_bytes<Scratch<double>>(shape) : carved_bytes<Scratch<float>>(shape));
 }
 
 template <class S>
@@ -214,7 +208,7 @@ void attention(ThreadPool& pool, const AttentionShape& shape, std::span<const S>
   const std::int64_t num_blocks = ceil_div(shape.seq, kQueryBlock);
   const std::int64_t num_chunks = attention_num_chunks(shape, num_blocks);
   const std::int64_t num_heads = shape.batch * shape.num_kv_heads;
-  const auto per_thread = static_cast<std::size_t>(scratch_bytes<T>(shape));
+  const auto per_thread = static_cast<std::size_t>(carved_bytes<Scratch<T>>(shape));
   pool.for_each_task(num_heads * num_chunks, [&](std::int64_t task, int worker) {
     Carver carver(workspace.subspan(static_cast<std::size_t>(worker) * per_thread));
     const Scratch<T> scratch(carver, shape);

@@ -58,13 +58,6 @@ struct Scratch {
   }
 };
 
-template <class T>
-std::int64_t scratch_bytes(const AttentionShape& shape) {
-  Carver counter;
-  Scratch<T>(counter, shape);
-  return counter.num_bytes();
-}
-
 // dQ is summed per chunk of keys, [batch, heads, chunks, seq, padded head_dim], and over chunks afterwards.
 template <class T>
 std::int64_t dquery_elems(const AttentionShape& shape) {
@@ -75,7 +68,7 @@ template <class T>
 std::int64_t workspace_bytes(const AttentionShape& shape, int num_threads) {
   Carver counter;
   counter.take<T>(dquery_elems<T>(shape));
-  return counter.num_bytes() + num_threads * scratch_bytes<T>(shape);
+  return counter.num_bytes() + num_threads * carved_bytes<Scratch<T>>(shape);
 }
 
 template <class S>
@@ -316,7 +309,7 @@ void attention_grad(ThreadPool& pool, const AttentionShape& shape, const Attenti
   Carver carver(workspace);
   const Backward<S> backward{shape, operands, carver.take<T>(dquery_elems<T>(shape))};
   const std::span<std::byte> rest = workspace.subspan(static_cast<std::size_t>(carver.num_bytes()));
-  const auto per_thread = static_cast<std::size_t>(scratch_bytes<T>(shape));
+  const auto per_thread = static_cast<std::size_t>(carved_bytes<Scratch<T>>(shape));
   const std::int64_t num_heads = shape.batch * shape.num_kv_heads;
   pool.for_each_task(num_heads * key_chunks(shape), [&](std::int64_t task, int worker) {
     Carver of_thread(rest.subspan(static_cast<std::size_t>(worker) * per_thread));

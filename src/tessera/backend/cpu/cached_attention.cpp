@@ -72,13 +72,6 @@ struct Scratch {
         sums(carver.take<T>(kQueries * shape.heads.head_dim)) {}
 };
 
-template <class T>
-std::int64_t scratch_bytes(const CacheShape& shape) {
-  Carver counter;
-  Scratch<T>(counter, shape);
-  return counter.num_bytes();
-}
-
 // One key head of one sequence.
 template <class S>
 struct KeyHead {
@@ -163,7 +156,7 @@ void cached_attention(const KernelCall& call, Context& context) {
     S *keys = call.outputs[1].as<S>().data(), *values = call.outputs[2].as<S>().data();
     S* out = call.outputs[0].as<S>().data();
     const HeadLayout& heads = shape.heads;
-    const auto per_thread = static_cast<std::size_t>(scratch_bytes<T>(shape));
+    const auto per_thread = static_cast<std::size_t>(carved_bytes<Scratch<T>>(shape));
     const std::int64_t cached = heads.head_dim * shape.positions;
     context.pool.for_each_task(call.inputs[0].shape[0] * heads.kv_heads, [&](std::int64_t task, int worker) {
       Carver carver(call.workspace.subspan(static_cast<std::size_t>(worker) * per_thread));
@@ -186,7 +179,8 @@ void cached_attention(const KernelCall& call, Context& context) {
 std::int64_t cached_attention_workspace_bytes(const Graph& graph, const Node& node, int num_threads) {
   const ValueType& qkv = graph.type(node.inputs[0]);
   const CacheShape shape(qkv.shape, graph.type(node.inputs[1]).shape, node.attrs.as<AttentionAttrs>().heads);
-  return num_threads * (qkv.dtype == DType::f64 ? scratch_bytes<double>(shape) : scratch_bytes<float>(shape));
+  return num_threads * (qkv.dtype == DType::f64 ? carved_bytes<Scratch<double>>(shape)
+                                                : carved_bytes<Scratch<float>>(shape));
 }
 
 }  // namespace tessera::cpu

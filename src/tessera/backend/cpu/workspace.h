@@ -37,4 +37,12 @@ class Carver {
   std::int64_t used_ = 0;
 };
 
+// Of a struct that takes its parts in its constructor.
+template <class Scratch, class Shape>
+std::int64_t carved_bytes(const Shape& shape) {
+  Carver counter;
+  Scratch(counter, shape);
+  return counter.num_bytes();
+}
+
 }  // namespace tessera::cpu

@@ -26,15 +26,13 @@ bool apart(const void* a, std::int64_t a_bytes, const void* b, std::int64_t b_by
          b_begin + static_cast<std::uintptr_t>(b_bytes) <= a_begin;
 }
 
-// Whether rows of `written` may be written while other rows of `read` have not been read: they lie apart, or
-// row on row.
-bool may_write(const TensorView& written, const TensorView& read) {
-  return (written.data == read.data && same_type(written, read)) ||
-         apart(written.data, written.num_bytes(), read.data, read.num_bytes());
-}
-
-bool may_write(const TensorView& written, std::span<const TensorView> read) {
-  return std::ranges::all_of(read, [&](const TensorView& view) { return may_write(written, view); });
+// Rows of `written` are written while other rows of `read` have not been read: the plan has put them apart,
+// or, in place, row on row.
+void assert_may_write(const TensorView& written, std::span<const TensorView> read) {
+  for (const TensorView& view : read) {
+    TS_ASSERT((written.data == view.data && same_type(written, view)) ||
+              apart(written.data, written.num_bytes(), view.data, view.num_bytes()));
+  }
 }
 
 }  // namespace
@@ -46,11 +44,10 @@ bool can_fuse_add_norm(const KernelCall& add, const KernelCall& norm) {
   const std::array<TensorView, 4> moved{add.inputs[0], add.inputs[1], sum, norm.outputs[0]};
   if (!std::ranges::all_of(moved, aligned)) return false;
   if (!std::ranges::all_of(norm.inputs, aligned)) return false;
-  // A row of y may lie on that of an addend, which has been read by then. Statistics are smaller and never
-  // do.
-  return std::ranges::all_of(norm.outputs,
-                             [&](const TensorView& output) { return may_write(output, add.inputs); }) &&
-         may_write(sum, add.inputs) && may_write(sum, norm.inputs.subspan(1));
+  for (const TensorView& output : norm.outputs) assert_may_write(output, add.inputs);
+  assert_may_write(sum, add.inputs);
+  assert_may_write(sum, norm.inputs.subspan(1));
+  return true;
 }
 
 const TensorView& other_addend(const KernelCall& norm_grad, const KernelCall& add) {
@@ -65,11 +62,12 @@ bool can_fuse_norm_grad_add(const KernelCall& norm_grad, const KernelCall& add) 
   const std::array<TensorView, 3> moved{sum, other, norm_grad.inputs[0]};
   if (!std::ranges::all_of(moved, aligned)) return false;
   if (!aligned(norm_grad.inputs[1]) || !aligned(norm_grad.inputs[2])) return false;
+  assert_may_write(sum, norm_grad.inputs);
+  assert_may_write(sum, {&other, 1});
+  for (const TensorView& output : norm_grad.outputs.subspan(1)) assert_may_write(output, {&other, 1});
   const auto& workspace = norm_grad.workspace;
-  return may_write(sum, norm_grad.inputs) && may_write(sum, other) &&
-         apart(sum.data, sum.num_bytes(), workspace.data(), static_cast<std::int64_t>(workspace.size())) &&
-         std::ranges::all_of(norm_grad.outputs.subspan(1),
-                             [&](const TensorView& output) { return may_write(output, other); });
+  TS_ASSERT(apart(sum.data, sum.num_bytes(), workspace.data(), static_cast<std::int64_t>(workspace.size())));
+  return true;
 }
 
 }  // namespace tessera::cuda

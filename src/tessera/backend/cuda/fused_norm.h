@@ -2,8 +2,9 @@
 // into. The value between the two is rounded to its type as if it had been stored, so the bits are those of
 // the two nodes one after the other. Run by the device where a plan has such a pair of nodes side by side.
 //
-// The predicates look at operands and at where they lie: the second node may have been given memory of
-// operands that the first was the last to use, which one kernel still reads while it writes.
+// One kernel reads operands of the first node while it writes outputs of the second. The plan keeps their
+// memory apart (plan/fuse_steps.h, plan/storage.h), which the predicates assert; what they decide is whether
+// the shapes and addresses suit the kernels.
 #pragma once
 
 #include "tessera/backend/cuda/kernel.h"

@@ -1,5 +1,6 @@
 #include "tessera/backend/cuda/gemm_choices.h"
 
+#include <charconv>
 #include <sstream>
 
 #include "tessera/base/error.h"
@@ -8,6 +9,7 @@ namespace tessera::cuda {
 namespace {
 
 constexpr const char* kTitle = "tessera products, ";
+constexpr std::size_t kDigits = 16;  // of a hexadecimal number
 
 }  // namespace
 
@@ -40,11 +42,17 @@ GemmChoices parse_choices(const std::string& text, const std::string& name, cons
     ProductKey key{};
     cublasLtMatmulAlgo_t algorithm{};
     for (std::int64_t& part : key) words >> part;
-    words >> std::hex;
-    for (std::uint64_t& word : algorithm.data) words >> word;
+    bool whole = true;
+    for (std::uint64_t& word : algorithm.data) {
+      std::string digits;
+      words >> digits;
+      const char* const end = digits.data() + digits.size();
+      // A number cut off in the middle would be a number, too, and another algorithm.
+      whole = whole && digits.size() == kDigits && std::from_chars(digits.data(), end, word, 16).ptr == end;
+    }
     std::string more;
-    TS_CHECK(!words.fail() && !(words >> more), "{}:{}: expected {} decimal and {} hexadecimal numbers", name,
-             number, key.size(), std::size(algorithm.data));
+    TS_CHECK(whole && !(words >> more), "{}:{}: expected {} decimal and {} hexadecimal numbers of {} digits",
+             name, number, key.size(), std::size(algorithm.data), kDigits);
     choices.algorithms[key] = algorithm;
   }
   return choices;
