@@ -19,6 +19,9 @@ function(tessera_module folder)
   endforeach()
   target_link_libraries(tessera_${name} PUBLIC ${M_LIBRARIES}
     PRIVATE $<BUILD_INTERFACE:tessera_options>)  # our warnings and instruction set are not a user's
+  if(TESSERA_SANITIZE)
+    tessera_use_precompiled(tessera_${name} tessera_library_headers)
+  endif()
 endfunction()
 
 # tessera_tests(folder DEPENDS a b): tests/<folder>/*_test.cpp as one GoogleTest program and one ctest.
@@ -35,12 +38,8 @@ function(tessera_tests folder)
     target_link_libraries(${name}_tests PRIVATE tessera_${dep_name})
   endforeach()
   target_link_libraries(${name}_tests PRIVATE tessera_options GTest::gtest_main)
-  # What they test is optimised; they themselves compile a third faster so, and twice as fast under sanitizers.
-  set(level -O1)
-  if(TESSERA_SANITIZE)
-    set(level -O0)
-  endif()
-  target_compile_options(${name}_tests PRIVATE ${level})
+  target_compile_options(${name}_tests PRIVATE ${TESSERA_TEST_LEVEL})
+  tessera_use_precompiled(${name}_tests tessera_test_headers)
   target_include_directories(${name}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name}_tests PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TESSERA_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

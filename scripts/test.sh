@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/test.sh: set-up and all tests. First the release build's, then the same under the address and
-# undefined-behaviour sanitizers, without those labelled slow. Stops at the first failure, non-zero.
+# scripts/test.sh: set-up and all tests. First the release build's, then those of the library's folders under the
+# address and undefined-behaviour sanitizers. Stops at the first failure, non-zero.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -8,7 +8,7 @@ scripts/build.sh --tests
 scripts/python_env.sh
 ctest --preset release --parallel 2
 
-echo "the same under sanitizers, in build/asan"
+echo "those of the library under sanitizers, in build/asan"
 [ -f build/asan/build.ninja ] || cmake --preset asan >build/configure-asan.log
 cmake --build --preset asan
-ctest --preset asan --label-exclude slow --parallel 2
+ctest --preset asan --parallel 2

@@ -6,12 +6,6 @@
 namespace tessera {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMeasuresMemory = false;  // the sanitizer's shadow memory would be measured instead
-#else
-constexpr bool kMeasuresMemory = true;
-#endif
-
 // The shape of Llama-2 7B in the spelling of its own config.json.
 constexpr const char* kLlama2 = R"({
   "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
@@ -56,9 +50,7 @@ TEST_F(PlanTest, Llama2IsPlannedWithoutItsMemory) {
   const std::int64_t attention = 12 * 32 * 4096 * tokens * 4096 / 2;
   const auto useful = static_cast<double>(number_after(result.out, "the model's"));
   EXPECT_NEAR(useful / static_cast<double>(6 * multiplied * tokens + attention), 1.0, 1e-3);
-  if (kMeasuresMemory) {
-    EXPECT_LT(result.peak_resident_bytes, 200 << 20);
-  }
+  EXPECT_LT(result.peak_resident_bytes, 200 << 20);
 }
 
 TEST_F(PlanTest, Bf16AndRecomputeTakeLess) {

@@ -186,6 +186,11 @@ TEST(Gpt2ConfigJson, IsReadKeyByKey) {
   EXPECT_FALSE(read(with(gpt2_json(), "tie_word_embeddings", false)).tie_embeddings);
   // transformers' default: left out is not the same as 0.
   EXPECT_EQ(read(without(gpt2_json(), "attn_pdrop")).attention_dropout, 0.1);
+  // A key of ours: transformers has no such dropout.
+  EXPECT_EQ(c.ffn_dropout, 0.0);
+  const Gpt2Config megatron = read(with(gpt2_json(), "ffn_pdrop", 0.4));
+  EXPECT_EQ(megatron.ffn_dropout, 0.4);
+  EXPECT_EQ(read(Json::parse(make_gpt2(megatron)->config_json())).ffn_dropout, 0.4);
 }
 
 TEST(Gpt2ConfigJson, NamesFileAndKeyOfWhatIsWrong) {

@@ -29,7 +29,8 @@ Gpt2Config small_gpt2(double dropout) {
           .max_positions = 64,
           .embedding_dropout = dropout,
           .residual_dropout = dropout,
-          .attention_dropout = dropout};
+          .attention_dropout = dropout,
+          .ffn_dropout = dropout};
 }
 
 Layout mesh(int pp, int dp, int tp) {

@@ -171,6 +171,9 @@ TEST_F(RunConfigTest, ModelTypesRefuseWhatTheyCannotHave) {
   EXPECT_EQ(refusal_of({"model.activation=gelu_erf"}),
             "model.activation is not silu, the activation of model.type = llama and qwen2");
   EXPECT_EQ(gpt2_with("model.dropout=0.1"), "accepted");
+  EXPECT_EQ(gpt2_with("model.ffn_dropout=0.1"), "accepted");
+  EXPECT_EQ(refusal_of({"model.ffn_dropout=0.1"}),
+            "model.ffn_dropout = 0.1 does not go with model.type = llama and qwen2: only gpt2 has it");
   EXPECT_EQ(gpt2_with("model.vocab_multiple=1024"), "accepted");
   EXPECT_EQ(refusal_of({"model.dropout=0.1"}),
             "model.dropout = 0.1 does not go with model.type = llama and qwen2, which drop nothing");

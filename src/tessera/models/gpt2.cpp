@@ -60,6 +60,7 @@ class Gpt2 final : public Model {
     h_btd = layer_norm_layer(builder, name + ".mlp_norm", x_btd, c_.norm_eps);
     ValueId h_btf = linear_layer(builder, name + ".mlp.up", h_btd, c_.ffn_size, inner);
     h_btf = gelu(graph, name + ".mlp.gelu", h_btf, c_.gelu_tanh);
+    h_btf = builder.add_dropped(name + ".mlp.dropout", h_btf, kNoValue, c_.ffn_dropout);
     h_btd = linear_layer(builder, name + ".mlp.down", h_btf, c_.hidden_size, outer);
     return builder.add_dropped(name + ".mlp.residual", h_btd, x_btd, c_.residual_dropout);
   }
@@ -103,7 +104,7 @@ std::string Gpt2::config_json() const {
   "architectures": ["GPT2LMHeadModel"],
   "attn_pdrop": {},
   "dtype": "float32",
-  "embd_pdrop": {},
+  "embd_pdrop": {},{}
   "initializer_range": {},
   "layer_norm_epsilon": {},
   "model_type": "gpt2",
@@ -117,8 +118,9 @@ std::string Gpt2::config_json() const {
   "vocab_size": {}
 }}
 )",
-      gelu_name(c_.gelu_tanh), c_.attention_dropout, c_.embedding_dropout, c_.init_std, c_.norm_eps,
-      c_.hidden_size, c_.heads, c_.ffn_size, c_.layers, c_.max_positions,
+      gelu_name(c_.gelu_tanh), c_.attention_dropout, c_.embedding_dropout,
+      c_.ffn_dropout > 0 ? fmt::format("\n  \"ffn_pdrop\": {},", c_.ffn_dropout) : "", c_.init_std,
+      c_.norm_eps, c_.hidden_size, c_.heads, c_.ffn_size, c_.layers, c_.max_positions,
       c_.embedding_rows() > c_.vocab_size
           ? fmt::format("\n  \"padded_vocab_size\": {},", c_.padded_vocab_size)
           : "",
@@ -157,6 +159,7 @@ Gpt2Config read_gpt2_config(const JsonConfig& json) {
   c.embedding_dropout = json.number("embd_pdrop", 0.1);
   c.residual_dropout = json.number("resid_pdrop", 0.1);
   c.attention_dropout = json.number("attn_pdrop", 0.1);
+  c.ffn_dropout = json.number("ffn_pdrop", 0.0);  // our own key, too
   c.gelu_tanh = read_gelu_tanh(json, "activation_function", "gelu_new");
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);

@@ -10,8 +10,7 @@ namespace tessera {
 
 struct Gpt2Config {
   std::int64_t vocab_size = 0;
-  std::int64_t padded_vocab_size =
-      0;  // rows of the embedding; those beyond vocab_size are no words. 0: none are
+  std::int64_t padded_vocab_size = 0;  // rows of the embedding; those beyond vocab_size are no words. 0: none
   std::int64_t hidden_size = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
@@ -24,6 +23,7 @@ struct Gpt2Config {
   double embedding_dropout = 0.0;
   double residual_dropout = 0.0;
   double attention_dropout = 0.0;  // of probabilities
+  double ffn_dropout = 0.0;        // behind the feed-forward's gelu: Megatron's
 
   std::int64_t embedding_rows() const { return padded_vocab_size > 0 ? padded_vocab_size : vocab_size; }
 };

@@ -45,6 +45,7 @@ Gpt2Config gpt2_config(const ArchitectureKeys& keys, double init_std) {
   c.gelu_tanh = keys.activation != ActivationName::gelu_erf;
   c.tie_embeddings = keys.tie_embeddings;
   c.embedding_dropout = c.residual_dropout = c.attention_dropout = keys.dropout;
+  c.ffn_dropout = keys.ffn_dropout;
   c.padded_vocab_size =
       (keys.vocab_size + keys.vocab_multiple - 1) / keys.vocab_multiple * keys.vocab_multiple;
   return c;
@@ -135,12 +136,8 @@ std::unique_ptr<Device> make_computing_device(const RunConfig& config) {
 }
 
 std::unique_ptr<Device> make_planning_device(const RunConfig& config) {
-  if (config.device != DeviceName::cuda) return make_device(config);
-  try {
-    return make_device(config);
-  } catch (const Error&) {  // no GPU here, or a build without CUDA
-    return make_null_device();
-  }
+  const bool stands_in = config.device == DeviceName::cuda && !has_cuda_gpu();
+  return stands_in ? make_null_device() : make_device(config);
 }
 
 std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenizer_vocab_size) {

@@ -52,6 +52,9 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
   s.number("model.dropout", &model.dropout,
            "not llama: share of the embedding, of each block's halves and of attention that drops",
            {.min = 0, .max = 1, .below_max = true});
+  s.number("model.ffn_dropout", &model.ffn_dropout,
+           "gpt2: share that drops behind the feed-forward's activation, as in Megatron",
+           {.min = 0, .max = 1, .below_max = true});
   s.boolean("model.qkv_bias", &attention.qkv_bias, "biases on the query, key and value projections");
 }
 
@@ -129,6 +132,9 @@ void validate_particular(const ArchitectureKeys& model) {
   TS_CHECK(model.type == ModelTypeName::gpt2 || model.vocab_multiple == 1,
            "model.vocab_multiple = {} does not go with model.type = {}, whose embedding is not padded",
            model.vocab_multiple, name);
+  TS_CHECK(model.type == ModelTypeName::gpt2 || model.ffn_dropout == 0,
+           "model.ffn_dropout = {} does not go with model.type = {}: only gpt2 has it", model.ffn_dropout,
+           name);
   if (model.type != ModelTypeName::gpt_neox) {
     TS_CHECK(
         model.attention.rotary_fraction == AttentionKeys{}.rotary_fraction,

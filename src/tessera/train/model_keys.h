@@ -38,6 +38,7 @@ struct ArchitectureKeys {
   bool parallel_residual = true;  // of gpt_neox
   ActivationName activation = ActivationName::silu;
   double dropout = 0.0;  // not of llama: of the embedding, both halves of a block, attention
+  double ffn_dropout = 0.0;  // of gpt2: behind the feed-forward's activation
   AttentionKeys attention;
   bool operator==(const ArchitectureKeys&) const = default;
 };

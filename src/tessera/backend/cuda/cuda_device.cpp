@@ -216,6 +216,11 @@ void check_architecture(int ordinal) {
 
 }  // namespace
 
+bool has_cuda_gpu() {
+  int num_gpus = 0;
+  return cudaGetDeviceCount(&num_gpus) == cudaSuccess && num_gpus > 0;
+}
+
 std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> host,
                                          const CudaOptions& options) {
   int num_gpus = 0;

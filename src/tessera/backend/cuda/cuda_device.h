@@ -11,6 +11,9 @@
 
 namespace tessera {
 
+// Whether this program can use a GPU of this machine: built with CUDA, and one is there.
+bool has_cuda_gpu();
+
 struct CudaOptions {
   // How to compute what can be computed in several ways: text from Device::search_choices(), and the file it
   // came from, for messages. Empty: as the libraries propose.

@@ -3,6 +3,10 @@
 
 namespace tessera {
 
+bool has_cuda_gpu() {
+  return false;
+}
+
 std::unique_ptr<Device> make_cuda_device(int, std::unique_ptr<Device>, const CudaOptions&) {
   fail(
       "device: cuda, but this tessera was built without CUDA: build it where nvcc is found "
