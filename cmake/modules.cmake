@@ -19,9 +19,6 @@ function(tessera_module folder)
   endforeach()
   target_link_libraries(tessera_${name} PUBLIC ${M_LIBRARIES}
     PRIVATE $<BUILD_INTERFACE:tessera_options>)  # our warnings and instruction set are not a user's
-  if(TESSERA_SANITIZE)
-    tessera_use_precompiled(tessera_${name} tessera_library_headers)
-  endif()
 endfunction()
 
 # tessera_tests(folder DEPENDS a b): tests/<folder>/*_test.cpp as one GoogleTest program and one ctest.
@@ -37,9 +34,9 @@ function(tessera_tests folder)
     string(REPLACE "/" "_" dep_name ${dep})
     target_link_libraries(${name}_tests PRIVATE tessera_${dep_name})
   endforeach()
-  target_link_libraries(${name}_tests PRIVATE tessera_options GTest::gtest_main)
+  target_link_libraries(${name}_tests PRIVATE tessera_options fmt::fmt GTest::gtest_main)
   target_compile_options(${name}_tests PRIVATE ${TESSERA_TEST_LEVEL})
-  tessera_use_precompiled(${name}_tests tessera_test_headers)
+  target_precompile_headers(${name}_tests REUSE_FROM tessera_test_headers)
   target_include_directories(${name}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name}_tests PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TESSERA_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
