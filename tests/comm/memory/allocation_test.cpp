@@ -1,5 +1,5 @@
-// Local ranks allocate in the first step only. A program of its own, since it counts every operator new; the
-// sanitizers have an allocator of their own, under which the steps run uncounted.
+// Local ranks allocate in the first step only. A program of its own, since it counts every operator new; not
+// built under sanitizers, which have an allocator of their own.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,17 +9,10 @@
 
 #include "tessera/comm/local/local_world.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TESSERA_COUNTS_ALLOCATIONS 0
-#else
-#define TESSERA_COUNTS_ALLOCATIONS 1
-#endif
-
 namespace {
 std::atomic<std::int64_t> g_num_allocations{0};
 }
 
-#if TESSERA_COUNTS_ALLOCATIONS
 // The array and nothrow forms come here too. Not inlined: g++ then takes the malloc of the one and the free
 // of the other for a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t num_bytes) {
@@ -33,7 +26,6 @@ std::atomic<std::int64_t> g_num_allocations{0};
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
-#endif
 
 namespace tessera {
 namespace {

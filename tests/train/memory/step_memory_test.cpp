@@ -1,8 +1,5 @@
 // What a training step takes is what its plan says, all of it before the first step ends. A program of
-// its own, since it counts every operator new.
-//
-// Sanitizers have an allocator and shadow memory of their own, which these numbers would measure
-// instead; under them the steps run unmeasured, on a smaller model.
+// its own, since it counts every operator new; not built under sanitizers, whose own memory it would measure.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -18,17 +15,10 @@
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TESSERA_MEASURES_MEMORY 0
-#else
-#define TESSERA_MEASURES_MEMORY 1
-#endif
-
 namespace {
 std::atomic<std::int64_t> g_num_allocations{0};
 }
 
-#if TESSERA_MEASURES_MEMORY
 // The array and nothrow forms come here too. Not inlined: g++ then takes the malloc of the one and the free
 // of the other for a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t num_bytes) {
@@ -54,12 +44,9 @@ std::atomic<std::int64_t> g_num_allocations{0};
 [[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
-#endif
 
 namespace tessera {
 namespace {
-
-constexpr bool kMeasures = TESSERA_MEASURES_MEMORY;
 
 // Without what the heap keeps of freed memory for later, such as the buffer of the initial weights.
 std::int64_t resident_bytes() {
@@ -131,13 +118,11 @@ TEST_P(StepMemoryTest, AStepAllocatesNothingAfterTheFirst) {
   EXPECT_EQ(g_num_allocations, allocations_before);
   EXPECT_EQ(heap_after.uordblks, heap_before.uordblks);  // what C code would take with malloc
   EXPECT_EQ(heap_after.hblks, heap_before.hblks);
-  if (kMeasures) {
-    EXPECT_GT(allocations_before, 100) << "the counter does not count";
-  }
+  EXPECT_GT(allocations_before, 100) << "the counter does not count";
 }
 
 TEST_P(StepMemoryTest, ResidentMemoryIsThePlans) {
-  set_scale(kMeasures ? 8 : 1);
+  set_scale(8);
   const std::unique_ptr<Device> device = make_computing_device(config);
   const std::unique_ptr<Model> model = make_model(config, 0);
   const std::int64_t before = resident_bytes();
@@ -147,8 +132,6 @@ TEST_P(StepMemoryTest, ResidentMemoryIsThePlans) {
   const std::int64_t after_first = resident_bytes();
   step.run(ids, targets, 1, 1e-3);
   const std::int64_t after = resident_bytes();
-  if (!kMeasures) return;
-
   const auto planned = static_cast<double>(step.executor().plan().arena_bytes());
   constexpr double kRest = 1 << 20;  // the graph and the plan themselves, stacks
   EXPECT_GT(planned, 100e6);
@@ -244,7 +227,7 @@ TEST(RankMemory, AStepOfCollectivesAllocatesNothingAfterTheFirst) {
 TEST(RankMemory, ResidentMemoryIsThePlansOfAllRanks) {
   for (const RankLayout& layout : kRankLayouts) {
     SCOPED_TRACE(layout.name);
-    run_on_ranks(layout.parallel, kMeasures ? 8 : 1,
+    run_on_ranks(layout.parallel, 8,
                  [&](TrainingStep& step, const auto& run, Communicator& world, std::int64_t before) {
                    run(0);
                    run(1);
@@ -252,7 +235,7 @@ TEST(RankMemory, ResidentMemoryIsThePlansOfAllRanks) {
                    world.all_reduce(&planned, 1, DType::f64, Reduction::sum);
                    const std::int64_t after = resident_bytes();
                    world.barrier();
-                   if (!kMeasures || world.rank() != 0) return;
+                   if (world.rank() != 0) return;
                    constexpr double kRest = 8 << 20;  // four graphs, plans and stacks, messages on their way
                    EXPECT_GT(planned, 150e6);
                    EXPECT_NEAR(static_cast<double>(after - before), planned, 0.02 * planned + kRest);
