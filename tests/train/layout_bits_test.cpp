@@ -107,6 +107,22 @@ TEST_P(LayoutBitsTest, BucketSizes) {
   }
 }
 
+// A step in one call reduces gradients under its last backward pass.
+TEST_P(LayoutBitsTest, GradientsReducedEarly) {
+  for (const Layout& layout : {mesh(1, 2, 1), mesh(1, 2, 3), mesh(2, 2, 2)}) {
+    for (const bool zero1 : {false, true}) {
+      LayoutRun run{*model, layout};
+      run.layout.zero1 = zero1;
+      run.layout.bucket_bytes = 5000;
+      if (layout.mesh.pp > 1) run.layout.schedule = ScheduleKind::interleaved;
+      LayoutTrace halves = train_on(run);
+      std::erase_if(halves.tensors, [](const auto& tensor) { return tensor.first.starts_with("grad."); });
+      run.whole_steps = true;
+      expect_same_bits(halves, train_on(run));
+    }
+  }
+}
+
 struct MeshAndSequence {
   Layout layout;
   bool sequence = false;

@@ -29,6 +29,7 @@ struct LayoutRun {
   std::int64_t steps = 3;
   DType dtype = DType::f32;
   std::string recompute = "none";
+  bool whole_steps = false;  // each in one call: no gradients to look at
 };
 
 struct LayoutTrace {
@@ -65,6 +66,12 @@ inline LayoutTrace train_rank(const LayoutRun& run, Communicator* world) {
   std::vector<std::int32_t> ids, targets;
   for (std::int64_t s = 0; s < run.steps; ++s) {
     fill_batch(run, s, ids, targets);
+    if (run.whole_steps) {
+      const StepResult result = step.run(ids, targets, s, 1e-2);
+      trace.losses.push_back(result.loss);
+      trace.norms.push_back(result.grad_norm);
+      continue;
+    }
     trace.losses.push_back(step.accumulate_gradients(ids, targets, s));
     for (const PlacedTensor& tensor : step.state()) {
       if (s == 0 && tensor.role == Role::gradient)

@@ -2,6 +2,7 @@
 
 #include "tessera/ops/verify.h"
 #include "tessera/plan/arena.h"
+#include "tessera/plan/early_collectives.h"
 #include "tessera/plan/first_additions.h"
 #include "tessera/plan/fuse_steps.h"
 #include "tessera/plan/plan.h"
@@ -75,6 +76,7 @@ Plan compile(const Graph& graph, const WorkspaceFunction& workspace_bytes, const
     }
   }
   find_first_additions(graph, plan.chunks);
+  find_early_collectives(graph, plan.chunks);
   const StorageMap map = assign_storage(graph, plan, options);
   std::vector<std::int64_t> offsets(map.storages.size(), 0);
   plan.persistent_bytes = lay_out(map.storages, Region::persistent, 0, offsets);

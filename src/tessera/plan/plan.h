@@ -40,10 +40,19 @@ struct Step {
   std::vector<ValueId> first_additions = {};  // accumulators to which it is the first to add
 };
 
+// A collective of the update program that may run in the backward program of a step's last micro-batch, as
+// what it works on is final there (plan/early_collectives.h).
+struct EarlyCollective {
+  std::int32_t after = 0;  // this step of the backward program
+  std::int32_t step = 0;   // of the update program
+  bool operator==(const EarlyCollective&) const = default;
+};
+
 // The programs and slots of one pipeline stage. The init and update programs belong to chunk 0.
 struct Chunk {
   std::array<std::vector<Step>, kNumPhases> programs;
-  std::int64_t kept_bytes = 0;  // of one slot
+  std::vector<EarlyCollective> early;  // in the order in which they run
+  std::int64_t kept_bytes = 0;         // of one slot
   int num_slots = 1;
 };
 

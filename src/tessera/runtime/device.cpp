@@ -1,5 +1,7 @@
 #include "tessera/runtime/device.h"
 
+#include "tessera/runtime/host_tensor.h"
+
 namespace tessera {
 
 bool Device::fuses(const Graph&, const Node&, const Node&) const {
@@ -9,6 +11,17 @@ bool Device::fuses(const Graph&, const Node&, const Node&) const {
 void Device::run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second) {
   run(first_op, first);
   run(second_op, second);
+}
+
+void Device::send(const TensorView& from, const RankGroups& ranks, int to, int tag) {
+  const HostTensor host(*this, from);
+  ranks.group(Group::pp).send(host.view().data, host.view().num_bytes(), to, tag);
+}
+
+void Device::receive(const TensorView& to, const RankGroups& ranks, int from, int tag) {
+  HostTensor host(*this, to);
+  ranks.group(Group::pp).receive(host.view().data, host.view().num_bytes(), from, tag);
+  host.write_back();
 }
 
 void Device::mark(std::size_t moment) {

@@ -57,8 +57,9 @@ class Device {
   virtual std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) = 0;
   // Scratch that the kernel of `node` needs while it runs; planned into the arena.
   virtual std::int64_t workspace_bytes(const Graph& graph, const Node& node) const = 0;
-  // Work runs in the order in which it is given. A device may return before it is done; copies, too, wait
-  // their turn. Of a pair that `fuses`, the second reads what the first writes.
+  // Work runs as if in the order in which it is given: a device may do other work while a collective is on
+  // its way. It may return before it is done; copies, too, wait their turn. Of a pair that `fuses`, the
+  // second reads what the first writes.
   virtual void run(Op op, const KernelCall& call) = 0;
   virtual bool fuses(const Graph& graph, const Node& first, const Node& second) const;
   virtual void run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second);
@@ -70,7 +71,14 @@ class Device {
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void download_later(std::span<std::byte> to, const std::byte* from) { download(to, from); }
-  virtual void synchronize() {}  // until everything given is done
+  // Until everything given is done, but for collectives whose results nobody has asked for.
+  virtual void synchronize() {}
+  // How the ranks of `world`, each on a device of this kind, talk without the host; null: they do not. Asked
+  // once per run, by all ranks.
+  virtual std::unique_ptr<DeviceLink> link(Communicator& /*world*/) { return nullptr; }
+  // To and from a rank of the pipeline's group, as a Communicator's: in their turn among the work.
+  virtual void send(const TensorView& from, const RankGroups& ranks, int to, int tag);
+  virtual void receive(const TensorView& to, const RankGroups& ranks, int from, int tag);
   // Initial weights where they will lie, for devices whose memory the host cannot write; false: not here.
   virtual bool fill_normal(const TensorView& /*to*/, const NormalNumbers& /*numbers*/) { return false; }
   // A stopwatch: notes the moment at which the work given so far is done, and the seconds between two
@@ -81,7 +89,7 @@ class Device {
   // once, as often as asked. A device that cannot says so by false, and is asked for every node every time.
   virtual bool begin_capture() { return false; }
   virtual std::unique_ptr<CapturedProgram> end_capture() { return nullptr; }
-  virtual double peak_flops() = 0;                       // measured once; 0 if unknown
+  virtual double peak_flops() = 0;  // measured once; 0 if unknown
   // Tries the ways to run each piece of work it has run so far, on the operands of its last run, which are
   // overwritten. Returns the best as text, for a device that is to decide alike; empty: nothing to choose.
   virtual std::string search_choices(const std::function<void(const std::string&)>& /*say*/) { return {}; }

@@ -20,6 +20,7 @@ Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weigh
       for (int slot = 0; slot < chunk.num_slots; ++slot) programs[p].push_back(bind(chunk.programs[p], slot));
     }
   }
+  bind_early_orders();
   run(Phase::init);
 }
 
@@ -72,32 +73,64 @@ KernelCall Executor::kernel_call(const BoundCall& call, bool starting) const {
   return {call.inputs, call.outputs, call.attrs, call.workspace, ranks_, starts_sums};
 }
 
+// The update program is chunk 0's, on slot 0.
+void Executor::bind_early_orders() {
+  const auto phase = [](Phase p) { return static_cast<std::size_t>(p); };
+  BoundProgram& update = programs_[0][phase(Phase::update)][0];
+  std::vector<bool> early(update.calls.size(), false);
+  for (std::size_t c = 0; c < programs_.size(); ++c) {
+    for (const EarlyCollective& collective : plan_.chunks[c].early) {
+      early[static_cast<std::size_t>(collective.step)] = reduces_early_ = true;
+    }
+    for (auto& slots : programs_[c]) {
+      for (BoundProgram& program : slots) {
+        for (const BoundCall& call : program.calls) program.order.push_back(&call);
+        program.early_order = program.order;
+      }
+    }
+    for (BoundProgram& backward : programs_[c][phase(Phase::backward)]) {
+      std::int32_t inserted = 0;
+      for (const EarlyCollective& collective : plan_.chunks[c].early) {
+        const std::int32_t at = collective.after + 1 + inserted++;
+        backward.early_order.insert(backward.early_order.begin() + at,
+                                    &update.calls[static_cast<std::size_t>(collective.step)]);
+      }
+    }
+  }
+  std::erase_if(update.early_order, [&](const BoundCall* call) {
+    return early[static_cast<std::size_t>(call - update.calls.data())];
+  });
+}
+
 void Executor::run(Phase phase, const ProgramRun& how) {
   auto& programs = programs_[static_cast<std::size_t>(how.chunk)];
   BoundProgram& program = programs[static_cast<std::size_t>(phase)][static_cast<std::size_t>(how.slot)];
+  if (phase == Phase::backward && how.update_follows) reduced_early_ = reduces_early_;
+  const bool early = reduced_early_ && (phase == Phase::update || how.update_follows);
+  if (phase == Phase::update) reduced_early_ = false;
+  const std::span<const BoundCall* const> calls = early ? program.early_order : program.order;
   const bool starting = how.first_micro_batch && program.has_first_additions;
-  if (how.times) return run_calls(program, starting, how.times);
+  if (how.times) return run_calls(calls, starting, how.times);
   BoundProgram::Variant& variant = starting ? program.starting : program.adding;
   if (variant.captured) return variant.captured->run();
   // Ranks meet in the host, which a capture cannot note; and the first run is where kernels are chosen.
-  if (variant.runs++ == 0 || ranks_ || !device_.begin_capture()) return run_calls(program, starting);
-  run_calls(program, starting);
+  if (variant.runs++ == 0 || ranks_ || !device_.begin_capture()) return run_calls(calls, starting);
+  run_calls(calls, starting);
   variant.captured = device_.end_capture();
   variant.captured->run();
 }
 
-void Executor::run_calls(const BoundProgram& program, bool starting, OpTimes* times) {
-  const std::vector<BoundCall>& calls = program.calls;
+void Executor::run_calls(std::span<const BoundCall* const> calls, bool starting, OpTimes* times) {
   std::vector<Op> timed;
   if (times) device_.mark(0);
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    const BoundCall& call = calls[i];
+    const BoundCall& call = *calls[i];
     if (starting && !call.starts_sums) {
       for (const TensorView& sum : call.first_additions) device_.clear(sum);
     }
-    if (i + 1 < calls.size() && calls[i + 1].fused) {
-      ++i;
-      device_.run_fused(call.op, kernel_call(call, starting), calls[i].op, kernel_call(calls[i], starting));
+    if (i + 1 < calls.size() && calls[i + 1]->fused) {
+      const BoundCall& second = *calls[++i];
+      device_.run_fused(call.op, kernel_call(call, starting), second.op, kernel_call(second, starting));
     } else {
       device_.run(call.op, kernel_call(call, starting));
     }

@@ -20,6 +20,8 @@ struct OpTimes {
 struct ProgramRun {
   int slot = 0, chunk = 0;
   bool first_micro_batch = false;  // of a step: a backward program then begins its sums anew
+  // The step's last, and the update is next: a backward program then begins to reduce gradients.
+  bool update_follows = false;
   OpTimes* times = nullptr;
 };
 
@@ -74,6 +76,9 @@ class Executor {
       std::unique_ptr<CapturedProgram> captured;
     };
     std::vector<BoundCall> calls;
+    std::vector<const BoundCall*> order;
+    // Where gradients are reduced early: a backward program with these reductions, the update without them.
+    std::vector<const BoundCall*> early_order;
     bool has_first_additions = false;
     Variant adding, starting;  // the second, where there are first additions, in first micro-batches
   };
@@ -82,7 +87,8 @@ class Executor {
   BoundCall bind(const Step& step, int slot) const;
   BoundProgram bind(const std::vector<Step>& steps, int slot) const;
   KernelCall kernel_call(const BoundCall& call, bool starting) const;
-  void run_calls(const BoundProgram& program, bool starting, OpTimes* times = nullptr);
+  void bind_early_orders();
+  void run_calls(std::span<const BoundCall* const> calls, bool starting, OpTimes* times = nullptr);
 
   Graph graph_;
   Plan plan_;
@@ -91,6 +97,8 @@ class Executor {
   std::unique_ptr<DeviceMemory> arena_;
   const RankGroups* ranks_;
   std::vector<std::array<std::vector<BoundProgram>, kNumPhases>> programs_;  // [chunk][phase][slot]
+  bool reduces_early_ = false;                                               // the plan has early collectives
+  bool reduced_early_ = false;  // and this step's backward programs have run them
 };
 
 }  // namespace tessera

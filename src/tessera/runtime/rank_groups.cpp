@@ -1,8 +1,10 @@
 #include "tessera/runtime/rank_groups.h"
 
+#include "tessera/runtime/device.h"
+
 namespace tessera {
 
-RankGroups::RankGroups(Communicator& world, const Mesh& mesh, int head_copies)
+RankGroups::RankGroups(Communicator& world, const Mesh& mesh, int head_copies, Device* device)
     : world_(world), mesh_(mesh), at_(coordinates_of(mesh, world.rank())) {
   TS_ASSERT(world.size() == mesh.num_ranks());
   const auto add = [&](Group group, bool wanted, int color, int key) {
@@ -19,6 +21,13 @@ RankGroups::RankGroups(Communicator& world, const Mesh& mesh, int head_copies)
   const int color = at_.dp * mesh.tp + at_.tp;
   add(Group::ends, mesh.pp > 1, end ? color : mesh.dp * mesh.tp + world.rank(), at_.pp);
   add(Group::heads, head_copies > 1, world.rank() / head_copies, world.rank());
+  if (device != nullptr) link_ = device->link(world);
+  if (link_ == nullptr) return;
+  link_text_ = link_->text();
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g]) device_groups_[g] = link_->connect(*groups_[g]);
+  }
+  if (mesh.pp > 1) messages_ = link_->connect_messages(this->group(Group::pp));
 }
 
 Communicator& RankGroups::group(Group group) const {

@@ -1,32 +1,48 @@
-// RankGroups: one rank's place on the mesh and its communicators, one per group of ranks. Made by whoever
-// starts the ranks, from the communicator of all of them; the kernels of collectives use it through their
-// call, and so do those that must know which part of a cut dim is theirs.
+// RankGroups: one rank's place on the mesh and its communicators, one per group of ranks, and beside each, if
+// the device has its own way to talk, the same on its memory. Made by whoever starts the ranks, from the
+// communicator of all of them; the kernels of collectives use it through their call, and so do those that
+// must know which part of a cut dim is theirs.
 #pragma once
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "tessera/comm/communicator.h"
+#include "tessera/comm/device_communicator.h"
 #include "tessera/graph/mesh.h"
 
 namespace tessera {
 
+class Device;
+
 class RankGroups {
  public:
   // Collective over the world, whose ranks are those of the mesh. `head_copies`: ranks that share key and
-  // value heads.
-  RankGroups(Communicator& world, const Mesh& mesh, int head_copies = 1);
+  // value heads. `device`: this rank's; null: everything goes through host memory.
+  RankGroups(Communicator& world, const Mesh& mesh, int head_copies = 1, Device* device = nullptr);
 
   const Mesh& mesh() const { return mesh_; }
   const Coordinates& at() const { return at_; }
   Communicator& world() const { return world_; }
   Communicator& group(Group group) const;
+  // Null: through the host.
+  DeviceCommunicator* on_device(Group group) const {
+    return device_groups_[static_cast<std::size_t>(group)].get();
+  }
+  DeviceMessages* messages() const { return messages_.get(); }  // between the ranks of Group::pp
+  const std::string& link_text() const { return link_text_; }   // how devices talk; empty: they are the host
 
  private:
   Communicator& world_;
   Mesh mesh_;
   Coordinates at_;
   std::array<std::unique_ptr<Communicator>, kNumGroups> groups_;  // null where it would have one rank
+  std::string link_text_;
+  // These use the groups above, so they stand below and go first.
+  std::unique_ptr<DeviceLink> link_;
+  std::array<std::unique_ptr<DeviceCommunicator>, kNumGroups> device_groups_;
+  std::unique_ptr<DeviceMessages> messages_;
 };
 
 }  // namespace tessera

@@ -165,8 +165,8 @@ CaseResult run_case(const OpCase& op_case, SelftestDevices& devices, const CaseO
   CaseResult all;
   std::mutex mutex;
   run_local_ranks(num_ranks, [&](Communicator& world) {
-    const RankGroups ranks(world, op_case.mesh);
     const DevicePair& pair = devices.of_ranks[static_cast<std::size_t>(world.rank())];
+    const RankGroups ranks(world, op_case.mesh, 1, pair.tested.get());
     const CaseResult own = run_rank(op_case, *pair.reference, *pair.tested, &ranks, options);
     const std::lock_guard lock(mutex);
     all.error = std::max(all.error, own.error);

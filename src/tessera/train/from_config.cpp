@@ -7,6 +7,7 @@
 #include "tessera/backend/cuda/cuda_device.h"
 #include "tessera/backend/null/null_device.h"
 #include "tessera/base/mapped_file.h"
+#include "tessera/comm/host_name.h"
 #include "tessera/models/bert.h"
 #include "tessera/models/gpt2.h"
 #include "tessera/models/gpt_neox.h"
@@ -111,7 +112,7 @@ std::vector<int> parse_counts(std::string_view key, std::string_view text) {
 
 }  // namespace
 
-std::unique_ptr<Device> make_device(const RunConfig& config) {
+std::unique_ptr<Device> make_device(const RunConfig& config, Communicator* world) {
   if (config.device == DeviceName::null) return make_null_device();
   const auto all = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   // Ranks of one process share its cores.
@@ -125,18 +126,20 @@ std::unique_ptr<Device> make_device(const RunConfig& config) {
     options.choices = read_file(config.cuda.tuning);
     options.choices_file = config.cuda.tuning;
   }
-  return make_cuda_device(0, std::move(cpu), options);
+  const int num_gpus = num_cuda_gpus();
+  const int ordinal = world == nullptr || num_gpus == 0 ? 0 : rank_on_host(*world) % num_gpus;
+  return make_cuda_device(ordinal, std::move(cpu), options);
 }
 
-std::unique_ptr<Device> make_computing_device(const RunConfig& config) {
+std::unique_ptr<Device> make_computing_device(const RunConfig& config, Communicator* world) {
   TS_CHECK(
       config.device != DeviceName::null,
       "device: found null, expected cpu or cuda: the null device computes nothing, it is for `tessera plan`");
-  return make_device(config);
+  return make_device(config, world);
 }
 
 std::unique_ptr<Device> make_planning_device(const RunConfig& config) {
-  const bool stands_in = config.device == DeviceName::cuda && !has_cuda_gpu();
+  const bool stands_in = config.device == DeviceName::cuda && num_cuda_gpus() == 0;
   return stands_in ? make_null_device() : make_device(config);
 }
 

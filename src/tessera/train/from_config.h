@@ -12,12 +12,14 @@
 
 namespace tessera {
 
-std::unique_ptr<Device> make_device(const RunConfig& config);
+// On several ranks collective over the world: those of a machine take its GPUs in turn, and share them if
+// there are too few.
+std::unique_ptr<Device> make_device(const RunConfig& config, Communicator* world = nullptr);
 // What a plan is made for without running it: where there is no GPU the null device stands in for it, so that
 // a plan for GPUs can be made anywhere, without the scratch of their kernels.
 std::unique_ptr<Device> make_planning_device(const RunConfig& config);
 // Refuses device = null, which plans a step but has no memory to run it in.
-std::unique_ptr<Device> make_computing_device(const RunConfig& config);
+std::unique_ptr<Device> make_computing_device(const RunConfig& config, Communicator* world = nullptr);
 
 // From model.config, or from the inline keys. tokenizer_vocab_size is 0 without a tokenizer.
 std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenizer_vocab_size);

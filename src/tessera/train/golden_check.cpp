@@ -143,7 +143,7 @@ class Check {
         reference_(folder / "reference.safetensors"),
         weights_(folder / "model.safetensors"),
         model_(load_model_config(folder)),
-        device_(make_device(config)) {}
+        device_(make_device(config, world)) {}
 
   std::vector<GoldenLine> run() {
     check_ids();

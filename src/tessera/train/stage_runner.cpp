@@ -1,7 +1,6 @@
 #include "tessera/train/stage_runner.h"
 
 #include "tessera/pipeline/channel.h"
-#include "tessera/runtime/host_tensor.h"
 
 namespace tessera {
 
@@ -17,8 +16,7 @@ void StageRunner::send(const Instruction& instruction, const std::vector<ValueId
   const int tag = channel_index(schedule_, pp_rank_, instruction),
             to = peer_rank(schedule_, pp_rank_, instruction);
   for (ValueId v : values) {
-    const HostTensor host(executor_.device(), executor_.view(v, instruction.slot));
-    ranks_->group(Group::pp).send(host.view().data, host.view().num_bytes(), to, tag);
+    executor_.device().send(executor_.view(v, instruction.slot), *ranks_, to, tag);
   }
 }
 
@@ -26,22 +24,22 @@ void StageRunner::receive(const Instruction& instruction, const std::vector<Valu
   const int tag = channel_index(schedule_, pp_rank_, instruction),
             from = peer_rank(schedule_, pp_rank_, instruction);
   for (ValueId v : values) {
-    HostTensor host(executor_.device(), executor_.view(v, instruction.slot));
-    ranks_->group(Group::pp).receive(host.view().data, host.view().num_bytes(), from, tag);
-    host.write_back();
+    executor_.device().receive(executor_.view(v, instruction.slot), *ranks_, from, tag);
   }
 }
 
 void StageRunner::carry_out(const Instruction& instruction, const FillInputs& fill, const ReadLoss& read_loss,
-                            OpTimes* times) {
+                            bool update_follows, OpTimes* times) {
+  const bool first = instruction.micro_batch == 0;
+  const bool last = instruction.micro_batch == schedule_.num_micro_batches - 1;
   switch (instruction.kind) {
     case Instruction::forward:
       fill(instruction);
-      executor_.run(Phase::forward, {instruction.slot, instruction.chunk, false, times});
+      executor_.run(Phase::forward, {.slot = instruction.slot, .chunk = instruction.chunk, .times = times});
       return;
     case Instruction::backward:
       executor_.run(Phase::backward,
-                    {instruction.slot, instruction.chunk, instruction.micro_batch == 0, times});
+                    {instruction.slot, instruction.chunk, first, last && update_follows, times});
       if (schedule_.is_last(pp_rank_, instruction.chunk)) read_loss(instruction);
       return;
     case Instruction::update:
@@ -62,9 +60,10 @@ void StageRunner::carry_out(const Instruction& instruction, const FillInputs& fi
   }
 }
 
-void StageRunner::run(const FillInputs& fill, const ReadLoss& read_loss, OpTimes* times) {
+void StageRunner::run(const FillInputs& fill, const ReadLoss& read_loss, bool update_follows,
+                      OpTimes* times) {
   for (const Instruction& instruction : schedule_.ranks[static_cast<std::size_t>(pp_rank_)]) {
-    carry_out(instruction, fill, read_loss, times);
+    carry_out(instruction, fill, read_loss, update_follows, times);
   }
 }
 

@@ -21,8 +21,9 @@ class StageRunner {
   // Called after the program that makes the loss, with its instruction.
   using ReadLoss = std::function<void(const Instruction&)>;
 
-  // All micro-batches forward and backward; the update is the caller's.
-  void run(const FillInputs& fill, const ReadLoss& read_loss, OpTimes* times = nullptr);
+  // All micro-batches forward and backward; the update is the caller's. If that comes next, the reduction of
+  // gradients begins already here, and accumulators are not what backward left there.
+  void run(const FillInputs& fill, const ReadLoss& read_loss, bool update_follows, OpTimes* times = nullptr);
   // Forward alone, micro-batch after micro-batch, in slot 0.
   void run_forward(const FillInputs& fill, const ReadLoss& read_loss);
 
@@ -33,7 +34,7 @@ class StageRunner {
   void send(const Instruction& instruction, const std::vector<ValueId>& values);
   void receive(const Instruction& instruction, const std::vector<ValueId>& values);
   void carry_out(const Instruction& instruction, const FillInputs& fill, const ReadLoss& read_loss,
-                 OpTimes* times);
+                 bool update_follows, OpTimes* times);
 
   Executor& executor_;
   const std::vector<StageMessages> messages_;

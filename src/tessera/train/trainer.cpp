@@ -34,7 +34,7 @@ class Run {
       : config_(config),
         callbacks_(callbacks),
         world_(world),
-        device_(make_computing_device(config)),
+        device_(make_computing_device(config, world)),
         model_(make_model(config, tokenizer_vocab_size(config.data))),
         data_(open_run_data(
             config, *model_,
@@ -46,6 +46,9 @@ class Run {
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     callbacks_.message(memory_line(*step_, world_));
+    if (step_->ranks() && !step_->ranks()->link_text().empty()) {
+      callbacks_.message("ranks talk: " + step_->ranks()->link_text());
+    }
     if (data_.valid) {
       make_evaluator();
     } else if (config.train.eval_every > 0) {

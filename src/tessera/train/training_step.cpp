@@ -23,7 +23,7 @@ TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& optio
   const int pp_rank = world ? coordinates_of(layout_.mesh, world->rank()).pp : 0;
   Partitioned partitioned = partition_layout(built.graph, layout_, stage_of_layer_);
   state_ = std::move(partitioned.state);
-  if (world) ranks_ = std::make_unique<RankGroups>(*world, layout_.mesh, partitioned.head_copies);
+  if (world) ranks_ = std::make_unique<RankGroups>(*world, layout_.mesh, partitioned.head_copies, &device);
   RankStages mine = rank_stages(partitioned, layout_, stage_of_layer_, pp_rank);
   Schedule schedule =
       make_schedule(layout_.schedule, layout_.mesh.pp, layout_.chunks, layout_.num_micro_batches);
@@ -47,7 +47,7 @@ double sum_of_losses(double loss, const RankGroups* ranks) {
 }
 
 void TrainingStep::start_micro_batches(std::span<const BatchInput> inputs, std::int64_t step,
-                                       OpTimes* times) {
+                                       bool update_follows, OpTimes* times) {
   check_inputs(inputs_, layout_.num_micro_batches * layout_.mesh.dp * shape_.batch, inputs);
   write_loss_scales(*executor_, inputs_, inputs);
   const MicroBatch batch{inputs, shape_.batch, layout_.mesh.dp, ranks_ ? ranks_->at().dp : 0, seed_, step};
@@ -57,7 +57,7 @@ void TrainingStep::start_micro_batches(std::span<const BatchInput> inputs, std::
                  executor_->read_scalar_later(kLossOutput, i.slot,
                                               losses_[static_cast<std::size_t>(i.micro_batch)]);
                },
-               times);
+               update_follows, times);
 }
 
 void TrainingStep::start_update(std::int64_t step, double learning_rate, OpTimes* times) {
@@ -76,7 +76,7 @@ double TrainingStep::finished_loss() const {
 
 double TrainingStep::accumulate_gradients(std::span<const BatchInput> inputs, std::int64_t step,
                                           OpTimes* times) {
-  start_micro_batches(inputs, step, times);
+  start_micro_batches(inputs, step, false, times);
   return finished_loss();
 }
 
@@ -94,7 +94,7 @@ double TrainingStep::update(std::int64_t step, double learning_rate, OpTimes* ti
 
 StepResult TrainingStep::run(std::span<const BatchInput> inputs, std::int64_t step, double learning_rate,
                              OpTimes* times) {
-  start_micro_batches(inputs, step, times);
+  start_micro_batches(inputs, step, true, times);
   start_update(step, learning_rate, times);
   StepResult result{finished_loss(), static_cast<double>(executor_->read_scalar(kGradNormOutput)), {}};
   if (executor_->graph().find_output(kParameterNormOutput) != kNoValue)

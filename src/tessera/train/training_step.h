@@ -57,7 +57,8 @@ class TrainingStep {
 
  private:
   // Work is given to the device; nobody waits for it.
-  void start_micro_batches(std::span<const BatchInput> inputs, std::int64_t step, OpTimes* times);
+  void start_micro_batches(std::span<const BatchInput> inputs, std::int64_t step, bool update_follows,
+                           OpTimes* times);
   void start_update(std::int64_t step, double learning_rate, OpTimes* times);
   double finished_loss() const;
 

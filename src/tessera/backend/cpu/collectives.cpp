@@ -7,6 +7,7 @@
 #include "tessera/backend/cpu/kernel.h"
 #include "tessera/backend/cpu/kernel_workspace.h"
 #include "tessera/backend/cpu/loop_blocks.h"
+#include "tessera/runtime/even_cut.h"
 #include "tessera/runtime/rank_part.h"
 
 namespace tessera::cpu {
@@ -19,20 +20,6 @@ const CollectiveAttrs& attrs_of(const KernelCall& call) {
 Communicator& group_of(const KernelCall& call) {
   TS_ASSERT(call.ranks != nullptr);
   return call.ranks->group(attrs_of(call).group);
-}
-
-// A cut whose parts lie at equal distances in the whole: what a communicator does without copies.
-bool is_even(const CollectiveAttrs& attrs) {
-  const auto& blocks = attrs.placement.blocks;
-  return blocks.size() == 1 && blocks[0].held == 1 && blocks[0].pieces == attrs.num_ranks &&
-         blocks[0].size % attrs.num_ranks == 0;
-}
-
-Strips strips_of(const CollectiveAttrs& attrs) {
-  Strips strips{1, attrs.placement.blocks[0].piece_size()};
-  for (int d = 0; d < attrs.placement.dim; ++d) strips.outer *= attrs.whole[d];
-  for (int d = attrs.placement.dim + 1; d < attrs.whole.rank(); ++d) strips.inner *= attrs.whole[d];
-  return strips;
 }
 
 std::byte* bytes(const TensorView& view) {
@@ -99,7 +86,8 @@ void all_reduce(const KernelCall& call, Context&) {
 void all_gather(const KernelCall& call, Context&) {
   const CollectiveAttrs& attrs = attrs_of(call);
   const TensorView &part = call.inputs[0], &whole = call.outputs[0];
-  if (is_even(attrs)) return group_of(call).all_gather(part.data, whole.data, strips_of(attrs), part.dtype);
+  if (is_even_cut(attrs))
+    return group_of(call).all_gather(part.data, whole.data, strips_of(attrs), part.dtype);
   std::byte* const parts = call.workspace.data();
   group_of(call).all_gather(part.data, parts, {1, part.num_elems()}, part.dtype);
   for (int rank = 0; rank < attrs.num_ranks; ++rank) {
@@ -111,7 +99,7 @@ void all_gather(const KernelCall& call, Context&) {
 void reduce_scatter(const KernelCall& call, Context&) {
   const CollectiveAttrs& attrs = attrs_of(call);
   const TensorView &whole = call.inputs[0], &part = call.outputs[0];
-  if (is_even(attrs)) {
+  if (is_even_cut(attrs)) {
     return group_of(call).reduce_scatter(whole.data, part.data, strips_of(attrs), part.dtype, Reduction::sum);
   }
   std::byte* const parts = call.workspace.data();
@@ -212,9 +200,9 @@ std::int64_t collective_workspace_bytes(const Graph& graph, const Node& node) {
   const auto all_parts = [&](ValueId part) { return attrs.num_ranks * graph.type(part).num_bytes(); };
   switch (node.op) {
     case Op::all_gather:
-      return is_even(attrs) ? 0 : all_parts(node.inputs[0]);
+      return is_even_cut(attrs) ? 0 : all_parts(node.inputs[0]);
     case Op::reduce_scatter:
-      return is_even(attrs) ? 0 : all_parts(node.outputs[0]);
+      return is_even_cut(attrs) ? 0 : all_parts(node.outputs[0]);
     case Op::reduce_copies:
       return attrs.group == Group::heads ? 0 : all_parts(node.inputs[0]);
     case Op::reduce_scatter_flat:

@@ -1,6 +1,7 @@
 #include "tessera/backend/cuda/cuda_device.h"
 
 #include "tessera/backend/cuda/captured_graph.h"
+#include "tessera/backend/cuda/collectives.h"
 #include "tessera/backend/cuda/cuda_call.h"
 #include "tessera/backend/cuda/cudnn_attention.h"
 #include "tessera/backend/cuda/fused_pairs.h"
@@ -9,6 +10,8 @@
 #include "tessera/backend/cuda/kernel.h"
 #include "tessera/backend/cuda/many_tensors.h"
 #include "tessera/backend/cuda/peak_flops.h"
+#include "tessera/backend/cuda/rank_link.h"
+#include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/stopwatch.h"
 #include "tessera/backend/cuda/transfers.h"
 
@@ -46,18 +49,6 @@ class GpuMemory final : public DeviceMemory {
   void* data_ = nullptr;
 };
 
-class Stream {
- public:
-  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create a stream"); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
 cudaDeviceProp properties_of(int ordinal) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "ask for the GPU's properties");
@@ -78,7 +69,8 @@ class CudaDevice final : public Device {
         gemms_(gpu_name(ordinal), options.choices, options.choices_file),
         cudnn_(options.attention_scratch_bytes),
         transfers_(stream_.get()),
-        context_{stream_.get(), gemms_, cudnn_, transfers_, *host_} {}
+        side_(stream_.get()),
+        context_{stream_.get(), gemms_, cudnn_, transfers_, side_, *host_} {}
   ~CudaDevice() override { cudaSetDevice(ordinal_); }
 
   std::string_view name() const override { return "cuda"; }
@@ -93,6 +85,7 @@ class CudaDevice final : public Device {
   }
   void run(Op op, const KernelCall& call) override {
     if (gathered_.empty() || op != gathered_op_) ready();
+    if (!cuda::runs_beside(op, call)) side_.before(call);
     if (op == Op::adamw || op == Op::sum_squares) {
       gathered_op_ = op;
       gathered_.push_back(call);
@@ -106,6 +99,8 @@ class CudaDevice final : public Device {
   }
   void run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second) override {
     ready();
+    side_.before(first);
+    side_.before(second);
     if (!cuda::run_pair(first_op, first, second_op, second, context_)) {
       return Device::run_fused(first_op, first, second_op, second);
     }
@@ -117,32 +112,54 @@ class CudaDevice final : public Device {
   }
   void clear(const TensorView& tensor) override {
     ready();
+    before_writing(byte_range(tensor));
     check_cuda(cudaMemsetAsync(tensor.data, 0, static_cast<std::size_t>(tensor.num_bytes()), stream_.get()),
                "clear an accumulator");
   }
   void upload(std::byte* to, std::span<const std::byte> from) override {
     ready();
+    before_writing({to, to + from.size()});
     transfers_.upload(to, from);
   }
   void download(std::span<std::byte> to, const std::byte* from) override {
     ready();
+    before_reading({from, from + to.size()});
     transfers_.download(to, from);
   }
   void download_later(std::span<std::byte> to, const std::byte* from) override {
     ready();
+    before_reading({from, from + to.size()});
     transfers_.download_later(to, from);
   }
   void synchronize() override {
     ready();
     transfers_.finish();
   }
+  std::unique_ptr<DeviceLink> link(Communicator& world) override {
+    ready();
+    return cuda::make_rank_link(world, ordinal_);
+  }
+  void send(const TensorView& from, const RankGroups& ranks, int to, int tag) override {
+    if (ranks.messages() == nullptr) return Device::send(from, ranks, to, tag);
+    ready();
+    before_reading(byte_range(from));
+    ranks.messages()->send(from.data, from.num_bytes(), to, tag, stream_.get());
+  }
+  void receive(const TensorView& to, const RankGroups& ranks, int from, int tag) override {
+    if (ranks.messages() == nullptr) return Device::receive(to, ranks, from, tag);
+    ready();
+    before_writing(byte_range(to));
+    ranks.messages()->receive(to.data, to.num_bytes(), from, tag, stream_.get());
+  }
   bool fill_normal(const TensorView& to, const NormalNumbers& numbers) override {
     ready();
+    before_writing(byte_range(to));
     cuda::fill_normal(context_, to, numbers);
     return true;
   }
   void mark(std::size_t moment) override {
     ready();
+    side_.before_all();
     stopwatch_.mark(moment, stream_.get());
   }
   double seconds_between(std::size_t from, std::size_t to) override {
@@ -194,13 +211,17 @@ class CudaDevice final : public Device {
     check_launch(gathered_op_);
   }
 
+  void before_reading(const ByteRange& range) { side_.before({&range, 1}, {}); }
+  void before_writing(const ByteRange& range) { side_.before({}, {&range, 1}); }
+
   int ordinal_;
   std::unique_ptr<Device> host_;
   bool graphs_;
-  Stream stream_;
+  cuda::Stream stream_;
   cuda::GemmPlans gemms_;
   cuda::CudnnAttention cudnn_;
   cuda::Transfers transfers_;
+  cuda::SideStream side_;
   cuda::Stopwatch stopwatch_;
   Op gathered_op_{};
   std::vector<KernelCall> gathered_;  // nodes of one op, to run together (many_tensors.h)
@@ -216,9 +237,9 @@ void check_architecture(int ordinal) {
 
 }  // namespace
 
-bool has_cuda_gpu() {
+int num_cuda_gpus() {
   int num_gpus = 0;
-  return cudaGetDeviceCount(&num_gpus) == cudaSuccess && num_gpus > 0;
+  return cudaGetDeviceCount(&num_gpus) == cudaSuccess ? num_gpus : 0;
 }
 
 std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> host,

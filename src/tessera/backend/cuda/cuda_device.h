@@ -1,4 +1,5 @@
-// An NVIDIA GPU as a device: one stream, kernels in this folder, matrix products through cuBLASLt.
+// An NVIDIA GPU as a device: a stream for work and one for collectives, kernels in this folder, matrix
+// products through cuBLASLt.
 //
 // Made by train/from_config for `device: cuda`. In a build without CUDA, and on a machine without a GPU,
 // make_cuda_device throws an Error that says so; nothing else of the program needs CUDA.
@@ -11,8 +12,8 @@
 
 namespace tessera {
 
-// Whether this program can use a GPU of this machine: built with CUDA, and one is there.
-bool has_cuda_gpu();
+// GPUs of this machine that this program can use; none if it was built without CUDA.
+int num_cuda_gpus();
 
 struct CudaOptions {
   // How to compute what can be computed in several ways: text from Device::search_choices(), and the file it
@@ -22,8 +23,8 @@ struct CudaOptions {
   std::int64_t attention_scratch_bytes = std::int64_t{1} << 30;  // cudnn_attention.h
 };
 
-// GPU `ordinal` of this machine. `host` runs the collectives, on copies in host memory: several ranks may
-// then share one GPU, whatever the communicator.
+// GPU `ordinal` of this machine. `host` runs the collectives where the ranks' GPUs cannot talk (rank_link.h),
+// on copies in host memory.
 std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> host,
                                          const CudaOptions& options = {});
 

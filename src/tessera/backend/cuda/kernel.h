@@ -1,6 +1,6 @@
 // What a CUDA kernel gets, and the table of kernels. A kernel is a function cuda::<op>(call, context) that
-// enqueues its work on the context's stream and returns; op_list.def expands to their declarations, so a
-// missing one is a link error.
+// enqueues its work on the context's stream (a collective on its side stream) and returns; op_list.def
+// expands to their declarations, so a missing one is a link error.
 //
 // Every sum has a fixed order: no atomics on floating numbers. Kernels write every element of their outputs,
 // allocate nothing and read scalars (learning rate, step, loss scale) from device memory, so that a captured
@@ -15,6 +15,7 @@ namespace tessera::cuda {
 
 class CudnnAttention;
 class GemmPlans;
+class SideStream;
 class Transfers;
 
 struct Context {
@@ -22,7 +23,8 @@ struct Context {
   GemmPlans& gemms;
   CudnnAttention& cudnn;
   Transfers& transfers;
-  Device& host;  // runs the collectives
+  SideStream& side;  // runs the collectives
+  Device& host;      // runs them where the ranks' GPUs cannot talk
 };
 
 #define TESSERA_OP(name) void name(const KernelCall& call, Context& context);

@@ -1,5 +1,6 @@
 #include "tessera/backend/cuda/kernel_workspace.h"
 
+#include "tessera/backend/cuda/collectives.h"
 #include "tessera/backend/cuda/column_sums.h"
 #include "tessera/backend/cuda/gemm.h"
 
@@ -48,13 +49,10 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, Context& cont
       const std::int64_t columns = graph.type(node.outputs[0]).shape.num_elems();
       return column_sums_workspace_bytes({graph.type(node.inputs[1]).shape.num_elems() / columns, columns});
     }
-    // These run on the host: the same bytes there.
     case Op::all_gather:
     case Op::reduce_scatter:
     case Op::reduce_copies:
-    case Op::reduce_scatter_flat:
-    case Op::all_gather_flat:
-      return context.host.workspace_bytes(graph, node);
+      return collective_workspace_bytes(graph, node);
     default:
       return 0;
   }

@@ -8,6 +8,7 @@
 #include "tessera/backend/cuda/cross_entropy_rows.h"
 #include "tessera/backend/cuda/gemm.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
+#include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/transfers.h"
 #include "tessera/ops/cross_entropy.h"
 #include "tessera/runtime/rank_part.h"
@@ -148,13 +149,20 @@ class Chunks {
   }
   void run(const Product& product) const { context_.gemms.run(product, context_.stream, call_.workspace); }
 
-  // Through host memory, as the collectives.
-  void gather_summaries(const float* own, float* all, std::int64_t count) const {
+  void gather_summaries(float* own, float* all, std::int64_t count) const {
+    const Group group = group_of(head_.cut.axis);
+    if (DeviceCommunicator* const on_device = call_.ranks->on_device(group)) {
+      const TensorView part{own, DType::f32, {count}}, whole{all, DType::f32, {head_.cut.num_ranks, count}};
+      context_.side.run({&part, 1}, {&whole, 1}, {}, [&](cudaStream_t stream) {
+        on_device->all_gather(own, all, {1, count}, DType::f32, stream);
+      });
+      return context_.side.before_all();
+    }
     const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
     const auto ranks = static_cast<std::size_t>(head_.cut.num_ranks);
     std::byte* const host = context_.transfers.scratch(bytes * (ranks + 1));
     context_.transfers.download({host, bytes}, reinterpret_cast<const std::byte*>(own));
-    call_.ranks->group(group_of(head_.cut.axis)).all_gather(host, host + bytes, {1, count}, DType::f32);
+    call_.ranks->group(group).all_gather(host, host + bytes, {1, count}, DType::f32);
     context_.transfers.upload(reinterpret_cast<std::byte*>(all), {host + bytes, bytes * ranks});
   }
 

@@ -3,8 +3,8 @@
 
 namespace tessera {
 
-bool has_cuda_gpu() {
-  return false;
+int num_cuda_gpus() {
+  return 0;
 }
 
 std::unique_ptr<Device> make_cuda_device(int, std::unique_ptr<Device>, const CudaOptions&) {

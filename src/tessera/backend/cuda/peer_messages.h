@@ -1,0 +1,52 @@
+// PeerMessages: messages between ranks that are threads of this process, from GPU memory to GPU memory. Made
+// by a PeerLink (rank_link.h); pipelines send activations and gradients by it.
+//
+// A send copies its data into a buffer of the sender's, in the order of its stream, and tells the receiver by
+// a word through the host where that lies; the receiver copies it out in the order of its own stream and
+// gives the buffer back. Buffers are kept: a pipeline allocates in its first step only.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tessera/backend/cuda/cuda_stream.h"
+#include "tessera/comm/device_communicator.h"
+
+namespace tessera::cuda {
+
+class PeerMessages final : public DeviceMessages {
+ public:
+  explicit PeerMessages(Communicator& group);
+
+  void send(const void* data, std::int64_t bytes, int to, int tag, DeviceStream stream) override;
+  void receive(void* data, std::int64_t bytes, int from, int tag, DeviceStream stream) override;
+
+ private:
+  struct Buffer {
+    explicit Buffer(std::int64_t num_bytes);
+    ~Buffer() { cudaFree(data); }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+
+    void* data = nullptr;
+    std::int64_t capacity = 0, bytes = 0;
+    Event filled, emptied;
+    bool in_use = true;
+  };
+  // One rank's buffers. Its own thread takes them, the receivers' threads give them back.
+  struct Pool {
+    Buffer& take(std::int64_t num_bytes);
+    void give_back(Buffer& buffer);
+
+    std::mutex mutex;
+    std::list<Buffer> buffers;
+  };
+
+  Communicator& host_;
+  std::vector<std::shared_ptr<Pool>>
+      pools_;  // by rank; shared, as a receiver may outlive a sender that failed
+};
+
+}  // namespace tessera::cuda

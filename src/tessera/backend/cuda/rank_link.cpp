@@ -1,0 +1,133 @@
+#include "tessera/backend/cuda/rank_link.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "tessera/backend/cuda/peer_communicator.h"
+#include "tessera/backend/cuda/peer_messages.h"
+#include "tessera/backend/cuda/sum_of_ranks.h"
+#include "tessera/comm/host_name.h"
+#include "tessera/comm/nccl/nccl_communicator.h"
+
+namespace tessera::cuda {
+namespace {
+
+// Where a rank is, as all ranks see it.
+struct RankPlace {
+  std::int64_t host = 0, process = 0;
+  std::array<char, 16> gpu{};  // its UUID
+  std::int32_t ordinal = 0, reserved = 0;
+
+  bool same_process(const RankPlace& other) const { return host == other.host && process == other.process; }
+};
+
+std::vector<RankPlace> places_of(Communicator& world, int ordinal) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "ask for the GPU's properties");
+  RankPlace own{.host = host_name_hash(), .process = ::getpid(), .ordinal = ordinal};
+  std::memcpy(own.gpu.data(), properties.uuid.bytes, own.gpu.size());
+  std::vector<RankPlace> all(static_cast<std::size_t>(world.size()));
+  world.all_gather(&own, all.data(), {1, sizeof(own) / sizeof(std::int32_t)}, DType::i32);
+  return all;
+}
+
+// The number of GPUs that the ranks have together.
+std::size_t num_gpus(const std::vector<RankPlace>& places) {
+  std::vector<std::array<char, 16>> gpus;
+  for (const RankPlace& place : places) gpus.push_back(place.gpu);
+  std::ranges::sort(gpus);
+  return static_cast<std::size_t>(std::unique(gpus.begin(), gpus.end()) - gpus.begin());
+}
+
+// From now on this rank's GPU reads and writes the memory of the others'. False: one of them cannot.
+bool open_peers(const std::vector<RankPlace>& places, int ordinal) {
+  for (const RankPlace& place : places) {
+    if (place.ordinal == ordinal) continue;
+    int can = 0;
+    check_cuda(cudaDeviceCanAccessPeer(&can, ordinal, place.ordinal), "ask for access to a peer");
+    if (can == 0) return false;
+    const cudaError_t status = cudaDeviceEnablePeerAccess(place.ordinal, 0);
+    if (status == cudaErrorPeerAccessAlreadyEnabled) {
+      cudaGetLastError();  // the runtime remembers it as an error
+    } else {
+      check_cuda(status, "open a peer's memory");
+    }
+  }
+  return true;
+}
+
+bool all_agree(Communicator& world, bool own) {
+  std::int32_t disagree = own ? 0 : 1;
+  world.all_reduce(&disagree, 1, DType::i32, Reduction::max);
+  return disagree == 0;
+}
+
+// Pipelines' messages go through the host: a send of NCCL's waits for its receive, which a schedule's may
+// not.
+class NcclLink final : public DeviceLink {
+ public:
+  NcclLink(const NcclLibrary& nccl, std::string text) : nccl_(nccl), text_(std::move(text)) {}
+  std::string text() const override { return text_; }
+  std::unique_ptr<DeviceCommunicator> connect(Communicator& group) override {
+    return std::make_unique<NcclCommunicator>(group, nccl_);
+  }
+  std::unique_ptr<DeviceMessages> connect_messages(Communicator&) override { return nullptr; }
+
+ private:
+  NcclLibrary nccl_;
+  std::string text_;
+};
+
+class PeerLink final : public DeviceLink {
+ public:
+  explicit PeerLink(std::string text) : text_(std::move(text)) {}
+  std::string text() const override { return text_; }
+  std::unique_ptr<DeviceCommunicator> connect(Communicator& group) override {
+    return std::make_unique<PeerCommunicator>(group);
+  }
+  std::unique_ptr<DeviceMessages> connect_messages(Communicator& group) override {
+    return std::make_unique<PeerMessages>(group);
+  }
+
+ private:
+  std::string text_;
+};
+
+class HostLink final : public DeviceLink {
+ public:
+  explicit HostLink(std::string text) : text_(std::move(text)) {}
+  std::string text() const override { return text_; }
+  std::unique_ptr<DeviceCommunicator> connect(Communicator&) override { return nullptr; }
+  std::unique_ptr<DeviceMessages> connect_messages(Communicator&) override { return nullptr; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceLink> make_rank_link(Communicator& world, int ordinal) {
+  const std::vector<RankPlace> places = places_of(world, ordinal);
+  const std::size_t gpus = num_gpus(places);
+  const bool one_process =
+      std::ranges::all_of(places, [&](const RankPlace& place) { return place.same_process(places.front()); });
+  const std::string where = fmt::format("{} ranks on {} GPU{}", world.size(), gpus, gpus == 1 ? "" : "s");
+  const std::optional<NcclLibrary> nccl = load_nccl();
+  const bool all_have_nccl = all_agree(world, nccl.has_value());
+  const bool shared = gpus < places.size();
+  if (!shared && all_have_nccl) {
+    return std::make_unique<NcclLink>(*nccl, fmt::format("{}, by {}", where, nccl_version_text(*nccl)));
+  }
+  if (one_process && world.size() <= kMostPeers && all_agree(world, open_peers(places, ordinal))) {
+    return std::make_unique<PeerLink>(where + " of one process, through GPU memory");
+  }
+  return std::make_unique<HostLink>(
+      fmt::format("{}, through host memory ({})", where,
+                  shared ? "processes share a GPU" : "libnccl.so.2 was not found"));
+}
+
+}  // namespace tessera::cuda
