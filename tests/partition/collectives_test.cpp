@@ -48,7 +48,7 @@ class CollectivesTest : public testing::Test {
     std::vector<std::vector<Values>> results(static_cast<std::size_t>(num_ranks));
     run_local_ranks(num_ranks, [&](Communicator& world) {
       const Mesh mesh = on_dp(c) ? Mesh{.dp = num_ranks} : Mesh{.tp = num_ranks};
-      const RankGroups ranks(world, mesh, c.group_ranks ? c.group_ranks : 1);
+      const RankGroups ranks(world, mesh, {.head_copies = c.group_ranks ? c.group_ranks : 1});
       const auto device = make_cpu_device(1);
       std::vector<Values> mine;
       for (const auto& part : parts) mine.push_back(part[static_cast<std::size_t>(world.rank())]);

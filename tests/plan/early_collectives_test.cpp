@@ -25,7 +25,7 @@ struct Builder {
                 values);
   }
   void keep(ValueId before, ValueId after) { graph.add_state_update(before, after); }
-  void output(ValueId value, const std::string& name) { graph.add_output(name, value); }
+  void output(ValueId value, const std::string& name) { graph.mark_output(name, value); }
 
   // "reduce a after add b"
   std::vector<std::string> early(std::int64_t workspace = 0, int num_chunks = 1) {

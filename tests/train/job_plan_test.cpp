@@ -42,6 +42,27 @@ TEST(JobPlanTest, OptimizerStateIsDividedByDpWithZero1AndOnlyThen) {
   }
 }
 
+// What a device can run beside the backward pass: with ZeRO-1 and without, every bucket, from the first
+// layers of the pass on.
+TEST(JobPlanTest, GradientsAreReducedUnderTheBackwardPass) {
+  for (const bool zero1 : {false, true}) {
+    const JobPlan job = plan_llama({.mesh = {2, 2, 2}, .zero1 = zero1, .bucket_bytes = 1 << 20});
+    for (const StagePlan& stage : job.stages) {
+      const Chunk& chunk = stage.plan.chunks[0];
+      std::size_t buckets = 0;
+      for (const Step& step : stage.plan.program(Phase::update)) {
+        const Op op = stage.graph.node(step.node).op;
+        if (op != Op::all_reduce && op != Op::reduce_scatter_flat) continue;
+        buckets += stage.graph.node(step.node).name.starts_with("gradients.");
+      }
+      EXPECT_GT(buckets, 4u);
+      ASSERT_EQ(chunk.early.size(), buckets);
+      EXPECT_LT(4 * static_cast<std::size_t>(chunk.early.front().after),
+                stage.plan.program(Phase::backward).size());
+    }
+  }
+}
+
 TEST(JobPlanTest, WeightsAreDividedByTpAndPp) {
   const std::int64_t whole = memory(plan_llama({})).weights;
   const std::int64_t norm = kWidth * 4;  // the only weights that lie whole on every tp rank

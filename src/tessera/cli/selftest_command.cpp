@@ -1,5 +1,6 @@
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/selftest/link_check.h"
 #include "tessera/selftest/run_case.h"
 #include "tessera/train/from_config.h"
 
@@ -45,9 +46,10 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
     result.problem = e.what();
   }
   const bool passed = result.passed(op_case);
-  const std::string line = fmt::format(
-      "{:<7}{:<78} error {:8.1e} bound {:8.1e} {}{}", passed ? "ok" : "FAILED", case_name(op_case),
-      result.error, op_case.bound, speed_of(result), result.problem.empty() ? "" : "  " + result.problem);
+  const std::string line = fmt::format("{:<7}{:<78} error {:8.1e} bound {:8.1e} {}{}",
+                                       passed ? "ok" : "FAILED", case_name(op_case), result.error,
+                                       op_case.bound, result.link.empty() ? speed_of(result) : result.link,
+                                       result.problem.empty() ? "" : "  " + result.problem);
   if (!arguments.quiet || !passed) fmt::print("{}\n", line);
   std::fflush(stdout);
   if (passed) {
@@ -55,6 +57,13 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
   } else {
     tally.failed.push_back(line);
   }
+}
+
+void check_and_print_link(Device& device, const SelftestArguments& arguments, Tally& tally) {
+  const LinkCheck link = check_link(device);
+  const std::string line = fmt::format("{:<7}ranks: {}", link.passed ? "ok" : "FAILED", link.text);
+  if (!arguments.quiet || !link.passed) fmt::print("{}\n", line);
+  if (!link.passed) tally.failed.push_back(line);
 }
 
 }  // namespace
@@ -73,6 +82,7 @@ int selftest_command(int argc, const char* const* argv) {
   SelftestDevices devices{make_devices(arguments.device, 0),
                           [&] { return make_devices(arguments.device, 1); }};
   Tally tally;
+  if (arguments.op.empty()) check_and_print_link(*devices.alone.tested, arguments, tally);
   for (const OpCase& op_case : op_cases()) {
     if (arguments.small && op_case.large) continue;
     if (!arguments.op.empty() && arguments.op != op_name(op_case.op)) continue;

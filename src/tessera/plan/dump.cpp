@@ -24,6 +24,17 @@ std::string_view region_name(Region region) {
   return "?";
 }
 
+// Under the backward program's step after which they may begin.
+std::string early_text(const Graph& graph, const Plan& plan, const Chunk& chunk, std::size_t step) {
+  std::string text;
+  for (const EarlyCollective& early : chunk.early) {
+    if (static_cast<std::size_t>(early.after) != step) continue;
+    const Step& update = plan.program(Phase::update)[static_cast<std::size_t>(early.step)];
+    text += fmt::format("  last micro-batch: begins    {}\n", graph.node(update.node).name);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string dump_text(const Graph& graph, const Plan& plan) {
@@ -35,7 +46,9 @@ std::string dump_text(const Graph& graph, const Plan& plan) {
     const Chunk& slots = plan.chunks[static_cast<std::size_t>(chunk)];
     text += fmt::format("program {} of chunk {}: {} steps, {} slots of {} bytes\n", phase_name(phase), chunk,
                         plan.program(phase, chunk).size(), slots.num_slots, slots.kept_bytes);
-    for (const Step& step : plan.program(phase, chunk)) {
+    const std::vector<Step>& steps = plan.program(phase, chunk);
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const Step& step = steps[s];
       const Node& node = graph.node(step.node);
       text += fmt::format("  {:<26} {}", op_name(node.op), node.name);
       for (ValueId output : node.outputs) {
@@ -46,6 +59,7 @@ std::string dump_text(const Graph& graph, const Plan& plan) {
         text += fmt::format(" workspace {}@{}", step.workspace_bytes, step.workspace_offset);
       }
       text += "\n";
+      if (phase == Phase::backward) text += early_text(graph, plan, slots, s);
     }
   }
   return text;

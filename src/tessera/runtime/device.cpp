@@ -1,5 +1,6 @@
 #include "tessera/runtime/device.h"
 
+#include "tessera/comm/device_communicator.h"
 #include "tessera/runtime/host_tensor.h"
 
 namespace tessera {
@@ -11,6 +12,10 @@ bool Device::fuses(const Graph&, const Node&, const Node&) const {
 void Device::run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second) {
   run(first_op, first);
   run(second_op, second);
+}
+
+std::unique_ptr<DeviceLink> Device::link(Communicator&) {
+  return nullptr;
 }
 
 void Device::send(const TensorView& from, const RankGroups& ranks, int to, int tag) {

@@ -75,7 +75,7 @@ class Device {
   virtual void synchronize() {}
   // How the ranks of `world`, each on a device of this kind, talk without the host; null: they do not. Asked
   // once per run, by all ranks.
-  virtual std::unique_ptr<DeviceLink> link(Communicator& /*world*/) { return nullptr; }
+  virtual std::unique_ptr<DeviceLink> link(Communicator& world);
   // To and from a rank of the pipeline's group, as a Communicator's: in their turn among the work.
   virtual void send(const TensorView& from, const RankGroups& ranks, int to, int tag);
   virtual void receive(const TensorView& to, const RankGroups& ranks, int from, int tag);

@@ -9,18 +9,26 @@
 #include <string>
 
 #include "tessera/comm/communicator.h"
-#include "tessera/comm/device_communicator.h"
 #include "tessera/graph/mesh.h"
 
 namespace tessera {
 
 class Device;
+class DeviceCommunicator;
+class DeviceLink;
+class DeviceMessages;
+
+struct RankGroupOptions {
+  int head_copies = 1;       // ranks that share key and value heads
+  Device* device = nullptr;  // this rank's; null: everything goes through host memory
+  bool dp_of_one = false;    // a group of dp also where a rank is alone there; for tests
+};
 
 class RankGroups {
  public:
-  // Collective over the world, whose ranks are those of the mesh. `head_copies`: ranks that share key and
-  // value heads. `device`: this rank's; null: everything goes through host memory.
-  RankGroups(Communicator& world, const Mesh& mesh, int head_copies = 1, Device* device = nullptr);
+  // Collective over the world, whose ranks are those of the mesh.
+  RankGroups(Communicator& world, const Mesh& mesh, const RankGroupOptions& options = {});
+  ~RankGroups();
 
   const Mesh& mesh() const { return mesh_; }
   const Coordinates& at() const { return at_; }
@@ -37,7 +45,7 @@ class RankGroups {
   Communicator& world_;
   Mesh mesh_;
   Coordinates at_;
-  std::array<std::unique_ptr<Communicator>, kNumGroups> groups_;  // null where it would have one rank
+  std::array<std::unique_ptr<Communicator>, kNumGroups> groups_;  // null where one rank would be alone
   std::string link_text_;
   // These use the groups above, so they stand below and go first.
   std::unique_ptr<DeviceLink> link_;

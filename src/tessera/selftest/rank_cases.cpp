@@ -13,15 +13,21 @@ namespace {
 constexpr Mesh kTwoTp{.tp = 2};
 constexpr Mesh kTwoDp{.dp = 2};
 
-void add_collectives(std::vector<OpCase>& cases, DType t) {
+// The bits of the host's sums, whatever the number of ranks. One rank: by the way GPUs talk that have a rank
+// each, which is NCCL where it is found.
+void add_collectives(std::vector<OpCase>& cases, DType t, int num_ranks) {
   const auto add = [&](Op op, std::string label, CollectiveAttrs attrs, std::vector<CaseInput> inputs) {
-    attrs.num_ranks = attrs.axis_ranks = 2;
-    cases.push_back(
-        {op, std::move(label), attrs, std::move(inputs), 0, attrs.group == Group::dp ? kTwoDp : kTwoTp});
+    attrs.num_ranks = attrs.axis_ranks = num_ranks;
+    if (num_ranks == 1) attrs.group = Group::dp;
+    const Mesh mesh = attrs.group == Group::dp ? Mesh{.dp = num_ranks} : Mesh{.tp = num_ranks};
+    cases.push_back({op, std::move(label), attrs, std::move(inputs), 0, mesh});
+    cases.back().grouped = num_ranks == 1;
   };
   add(Op::all_reduce, "", {.group = Group::dp}, {normal(t, {100, 33}), normal(t, {7})});
-  for (const std::int64_t columns : {64, 7}) {
-    const CollectiveAttrs by_columns{.placement = shard(1, even_cut(columns, 2)), .whole = {5, columns}};
+  add(Op::all_reduce, "", {.group = Group::dp}, {normal(t, {1 << 18}), normal(t, {})});
+  for (const auto& [rows, columns] : {std::pair{5, 64}, {5, 7}, {64, 48}, {200, 48}}) {
+    const CollectiveAttrs by_columns{.placement = shard(1, even_cut(columns, num_ranks)),
+                                     .whole = {rows, columns}};
     const CaseInput part = normal(t, local_shape(by_columns.whole, by_columns.placement));
     const CaseInput whole = normal(t, by_columns.whole);
     add(Op::all_gather, "", by_columns, {part});
@@ -103,7 +109,7 @@ void add_cut_updates(std::vector<OpCase>& cases, DType t) {
 
 void add_rank_cases(std::vector<OpCase>& cases) {
   for (const DType t : kCaseTypes) {
-    add_collectives(cases, t);
+    for (const int num_ranks : {1, 2, 3, 4}) add_collectives(cases, t, num_ranks);
     add_cut_vocabulary(cases, t, 101, 33);
     add_cut_vocabulary(cases, t, 128, 64);
     add_cut_sequences(cases, t);

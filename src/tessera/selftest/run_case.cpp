@@ -159,14 +159,14 @@ double compare_values(DType dtype, std::span<const std::byte> found, std::span<c
 
 CaseResult run_case(const OpCase& op_case, SelftestDevices& devices, const CaseOptions& options) {
   const int num_ranks = op_case.mesh.num_ranks();
-  if (num_ranks == 1)
+  if (num_ranks == 1 && !op_case.grouped)
     return run_rank(op_case, *devices.alone.reference, *devices.alone.tested, nullptr, options);
   while (std::ssize(devices.of_ranks) < num_ranks) devices.of_ranks.push_back(devices.make_for_rank());
   CaseResult all;
   std::mutex mutex;
   run_local_ranks(num_ranks, [&](Communicator& world) {
     const DevicePair& pair = devices.of_ranks[static_cast<std::size_t>(world.rank())];
-    const RankGroups ranks(world, op_case.mesh, 1, pair.tested.get());
+    const RankGroups ranks(world, op_case.mesh, {.device = pair.tested.get(), .dp_of_one = op_case.grouped});
     const CaseResult own = run_rank(op_case, *pair.reference, *pair.tested, &ranks, options);
     const std::lock_guard lock(mutex);
     all.error = std::max(all.error, own.error);
@@ -174,6 +174,7 @@ CaseResult run_case(const OpCase& op_case, SelftestDevices& devices, const CaseO
       all.problem = fmt::format("rank {}: {}", world.rank(), own.problem);
     }
     all.cost = own.cost;
+    all.link = ranks.link_text();
   });
   return all;
 }
@@ -186,6 +187,7 @@ std::string case_name(const OpCase& op_case) {
   if (op_case.inputs.empty()) name += ' ' + op_case.attrs.text();
   if (!op_case.label.empty()) name += ", " + op_case.label;
   if (op_case.mesh.num_ranks() > 1) name += fmt::format(", {} ranks", op_case.mesh.num_ranks());
+  if (op_case.grouped) name += ", 1 rank";
   return name;
 }
 

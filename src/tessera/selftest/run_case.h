@@ -19,6 +19,7 @@ struct CaseResult {
   std::string problem;  // what else is wrong: stray writes, other bits in a second run or in place
   double seconds = 0;   // of one run on the tested device; 0: not timed
   Cost cost;            // of one rank
+  std::string link;     // how the ranks talked; empty: one rank, or through the host as ever
 
   bool passed(const OpCase& op_case) const { return problem.empty() && error <= op_case.bound; }
 };

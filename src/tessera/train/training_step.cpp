@@ -23,7 +23,10 @@ TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& optio
   const int pp_rank = world ? coordinates_of(layout_.mesh, world->rank()).pp : 0;
   Partitioned partitioned = partition_layout(built.graph, layout_, stage_of_layer_);
   state_ = std::move(partitioned.state);
-  if (world) ranks_ = std::make_unique<RankGroups>(*world, layout_.mesh, partitioned.head_copies, &device);
+  if (world) {
+    ranks_ = std::make_unique<RankGroups>(
+        *world, layout_.mesh, RankGroupOptions{.head_copies = partitioned.head_copies, .device = &device});
+  }
   RankStages mine = rank_stages(partitioned, layout_, stage_of_layer_, pp_rank);
   Schedule schedule =
       make_schedule(layout_.schedule, layout_.mesh.pp, layout_.chunks, layout_.num_micro_batches);

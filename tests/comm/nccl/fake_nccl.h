@@ -1,5 +1,5 @@
-// FakeNccl: NCCL's functions on host memory, for ranks that are threads: what a rank calls is done at once by the
-// local communicator. Lets NcclCommunicator's use of NCCL be tested where there is no GPU.
+// FakeNccl: NCCL's functions on host memory, for ranks that are threads: what a rank calls is done at once by
+// the local communicator. Lets NcclCommunicator's use of NCCL be tested where there is no GPU.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@ namespace tessera::fake_nccl {
 struct Rank {
   Communicator* host = nullptr;  // what NCCL's own connections would be
   ncclComm* comm = nullptr;
-  int fail_call = -1;       // this collective call, from 0, fails
-  int async_error = 0;      // what NCCL's threads have to say
-  int group_calls = 0;      // group_start so far
+  int fail_call = -1;   // this collective call, from 0, fails
+  int async_error = 0;  // what NCCL's threads have to say
+  int group_calls = 0;  // group_start so far
   int destroyed = 0, aborted = 0;
   NcclId id{};
 };
@@ -75,7 +75,8 @@ inline int broadcast(const void* from, void* to, std::size_t count, int dtype, i
   return kNcclSuccess;
 }
 
-inline int all_gather(const void* from, void* to, std::size_t count, int dtype, ncclComm* comm, DeviceStream) {
+inline int all_gather(const void* from, void* to, std::size_t count, int dtype, ncclComm* comm,
+                      DeviceStream) {
   if (const int result = result_of_call(comm)) return result;
   comm->host.all_gather(from, to, {1, static_cast<std::int64_t>(count)}, dtype_of_number(dtype));
   return kNcclSuccess;

@@ -65,7 +65,8 @@ TEST_P(NcclRanks, GatherStrips) {
       std::vector<float> whole(part.size() * static_cast<std::size_t>(comm.size())), expected(whole.size());
       comm.all_gather(part.data(), whole.data(), strips, DType::f32, nullptr);
       world.all_gather(part.data(), expected.data(), strips, DType::f32);
-      expect_same_bits(whole, expected, describe("all_gather", strips.outer, strips.inner, DType::f32, world));
+      expect_same_bits(whole, expected,
+                       describe("all_gather", strips.outer, strips.inner, DType::f32, world));
     }
   });
 }

@@ -10,6 +10,7 @@
 #include "tessera/backend/cuda/shard_copies.h"
 #include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/sum_of_ranks.h"
+#include "tessera/comm/device_communicator.h"
 #include "tessera/runtime/even_cut.h"
 #include "tessera/runtime/rank_part.h"
 

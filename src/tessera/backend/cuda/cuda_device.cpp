@@ -14,6 +14,7 @@
 #include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/stopwatch.h"
 #include "tessera/backend/cuda/transfers.h"
+#include "tessera/comm/device_communicator.h"
 
 namespace tessera {
 namespace {

@@ -10,6 +10,7 @@
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/transfers.h"
+#include "tessera/comm/device_communicator.h"
 #include "tessera/ops/cross_entropy.h"
 #include "tessera/runtime/rank_part.h"
 

@@ -1,0 +1,35 @@
+#include "tessera/comm/host_name.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/comm/device_communicator.h"
+#include "tessera/comm/local/local_world.h"
+
+namespace tessera {
+namespace {
+
+TEST(HostName, ThreadsAreNumberedByRank) {
+  run_local_ranks(3, [](Communicator& world) { EXPECT_EQ(rank_on_host(world), world.rank()); });
+}
+
+TEST(HostName, IsTheSameWhenAskedAgain) {
+  EXPECT_EQ(host_name_hash(), host_name_hash());
+}
+
+TEST(TensorRanges, CoverAllElementsInOrder) {
+  for (std::int64_t count : {0, 1, 2, 5, 6, 7, 100}) {
+    for (int num_ranks : {1, 2, 3, 4}) {
+      std::int64_t end = 0;
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        const TensorRange range = range_of(count, num_ranks, rank);
+        EXPECT_EQ(range.begin, end);
+        EXPECT_LE(range.count, (count + num_ranks - 1) / num_ranks);
+        end = range.begin + range.count;
+      }
+      EXPECT_EQ(end, count);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
