@@ -8,8 +8,8 @@ namespace {
 
 bool overlap(std::span<const ByteRange> some, std::span<const ByteRange> others) {
   return std::ranges::any_of(some, [&](const ByteRange& a) {
-    return std::ranges::any_of(others,
-                               [&](const ByteRange& b) { return a.begin < b.end && b.begin < a.end; });
+    return std::ranges::any_of(
+        others, [&](const ByteRange& b) { return std::max(a.begin, b.begin) < std::min(a.end, b.end); });
   });
 }
 
