@@ -8,14 +8,14 @@
 namespace tessera {
 namespace {
 
-const ValueType kType{DType::f32, Shape{3}};
+const ValueType kGradient{DType::f32, Shape{3}};
 
 // Accumulators that a backward program adds to, and an update program that sums them over ranks.
 struct Builder {
   Graph graph;
-  ValueId x = graph.add_input("x", kType, Role::batch);
+  ValueId x = graph.add_input("x", kGradient, Role::batch);
 
-  ValueId accumulator(const std::string& name) { return graph.add_input(name, kType, Role::gradient); }
+  ValueId accumulator(const std::string& name) { return graph.add_input(name, kGradient, Role::gradient); }
   ValueId add(ValueId sum, const std::string& name) {
     const ValueId next = emit(graph, Op::sum_to, Phase::backward, name, {}, {sum, x})[0];
     return next;
