@@ -194,6 +194,10 @@ TEST(Gemm, BitsDoNotDependOnTheNumberOfThreads) {
   check_bits<float, float, float>({.shape = {301, 517, 803}, .transpose_a = true, .beta = 1});
   check_bits<Bf16, Bf16, Bf16>({.shape = {301, 517, 803}, .transpose_b = true, .beta = 1});
   check_bits<double, double, double>({.shape = {301, 217, 103}});
+  // Several blocks of N and K, of M and K, and of M and N.
+  check_bits<float, float, float>({.shape = {140, 3301, 1603}, .transpose_b = true, .bias = true});
+  check_bits<float, float, float>({.shape = {6301, 140, 1603}, .transpose_a = true, .beta = 1});
+  check_bits<Bf16, Bf16, Bf16>({.shape = {3301, 1701, 803}, .transpose_b = true});
 }
 
 TEST(Gemm, BitsOfARowDoNotDependOnTheRowsAroundIt) {
