@@ -62,14 +62,14 @@ TEST(VectorMath, Exp) {
   EXPECT_TRUE(std::isnan(exp(std::nanf(""))));
 }
 
-TEST(VectorMath, ExpOfDifference) {
+TEST(VectorMath, BoundedExp) {
   const auto exact = [](double x) { return x < -87 ? 0.0 : std::exp(x); };
-  expect_close([](float x) { return exp_of_difference(x < 80.0f ? x : 80.0f); },
+  expect_close([](float x) { return bounded_exp(x < 80.0f ? x : 80.0f); },
                [&](double x) { return exact(std::min(x, 80.0)); }, kMax, 2.0);
-  EXPECT_EQ(exp_of_difference(0.0f), 1.0f);
-  EXPECT_EQ(exp_of_difference(-87.0f), exp(-87.0f));
-  EXPECT_EQ(exp_of_difference(-kInfinity), 0.0f);
-  EXPECT_TRUE(std::isnan(exp_of_difference(std::nanf(""))));
+  EXPECT_EQ(bounded_exp(0.0f), 1.0f);
+  EXPECT_EQ(bounded_exp(-87.0f), exp(-87.0f));
+  EXPECT_EQ(bounded_exp(-kInfinity), 0.0f);
+  EXPECT_TRUE(std::isnan(bounded_exp(std::nanf(""))));
 }
 
 TEST(VectorMath, Tanh) {

@@ -168,7 +168,7 @@ struct Forward {
     for (std::int64_t c = 0; c < columns; c += kLanes<T>) {
 #pragma omp simd
       for (int lane = 0; lane < kLanes<T>; ++lane) {
-        scores[c + lane] = exp_of_difference(scores[c + lane] - max);
+        scores[c + lane] = bounded_exp(scores[c + lane] - max);
         total[lane] += scores[c + lane];
       }
     }

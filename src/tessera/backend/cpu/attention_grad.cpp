@@ -250,7 +250,7 @@ struct Backward {
     const std::int64_t columns = columns_at_work<T>(num_visible);
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) {
-      probs[c] = exp_of_difference(probs[c] - lse);
+      probs[c] = bounded_exp(probs[c] - lse);
       dscores[c] = probs[c] * (dscores[c] - delta);
     }
     for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < columns; ++c) probs[c] = dscores[c] = 0;
@@ -267,7 +267,7 @@ struct Backward {
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) {
       const T factor = bits[static_cast<std::size_t>(c)] >= threshold ? kept : T{0};
-      const T prob = exp_of_difference(probs[c] - lse);
+      const T prob = bounded_exp(probs[c] - lse);
       dscores[c] = prob * (factor * dscores[c] - delta);
       probs[c] = prob * factor;
     }

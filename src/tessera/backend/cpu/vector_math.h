@@ -49,9 +49,9 @@ inline float exp(float x) {
   return e.exp_r * power_of_two(half) * power_of_two(n - half);
 }
 
-// exp for x up to 80, which includes a softmax's differences to a maximum or to a log-sum: two thirds of the
+// exp for x up to 80, as a softmax has once its maximum or log-sum is subtracted, in two thirds of the
 // instructions. A result below 1.6e-38 becomes 0.
-inline float exp_of_difference(float x) {
+inline float bounded_exp(float x) {
   constexpr float kLeast = -87.0f;
   const ReducedExp e(x < kLeast ? kLeast : x);
   // n to the exponent bits; those of kRound leave the word.
@@ -99,14 +99,14 @@ inline float erf(float x) {
   q = q * u + 6.318145167e-01f;
   q = q * u + 1.130237616e+00f;
   q = q * u - 3.204415313e-04f;
-  const float far = 1.0f - exp(-q);
+  const float far = 1.0f - bounded_exp(-q);
   return std::copysign(t < 0.92f ? near_zero : far, x);
 }
 
 inline double exp(double x) {
   return std::exp(x);
 }
-inline double exp_of_difference(double x) {
+inline double bounded_exp(double x) {
   return std::exp(x);
 }
 inline double tanh(double x) {
