@@ -96,6 +96,29 @@ TEST_F(Differentiate, SharedParameterAccumulatesFromBothUses) {
   for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i], table[i] + head[i], 1e-15);
 }
 
+// Only what one product makes may be rounded: not what is added up from several uses, nor a bias.
+TEST_F(Differentiate, RoundedProducts) {
+  Graph graph;
+  const auto bf16 = [](const Shape& shape) { return ValueType{DType::bf16, shape}; };
+  const ValueId ids = graph.add_input("ids", {DType::i32, {2, 3}}, Role::batch);
+  const ValueId targets = graph.add_input("targets", {DType::i32, {2, 3}}, Role::batch);
+  const ValueId loss_scale = graph.add_input("loss_scale", {DType::f32, {}}, Role::scalar);
+  const ValueId table = graph.add_input("table", bf16({5, 4}), Role::parameter);
+  const ValueId once = graph.add_input("once", bf16({4, 4}), Role::parameter);
+  const ValueId bias = graph.add_input("bias", bf16({4}), Role::parameter);
+  const ValueId twice = graph.add_input("twice", bf16({4, 4}), Role::parameter);
+  ValueId x = embedding(graph, "embed", table, ids);
+  x = linear(graph, "first", x, once, bias);
+  x = linear(graph, "second", linear(graph, "middle", x, twice), twice);
+  const ValueId loss = linear_cross_entropy(graph, "loss", x, {table}, targets, loss_scale);
+  differentiate(graph, std::span(&loss, 1), GradientStorage::rounded_products);
+  const auto dtype_of_gradient = [&](const char* name) {
+    return graph.type(graph.find_input(std::string("grad.") + name)).dtype;
+  };
+  EXPECT_EQ(dtype_of_gradient("once"), DType::bf16);
+  for (const char* name : {"table", "bias", "twice"}) EXPECT_EQ(dtype_of_gradient(name), DType::f32) << name;
+}
+
 // Two predictions from the same state: both losses are read and differentiated as their sum.
 TEST_F(Differentiate, SeveralLossesAddUp) {
   const auto build = [&](bool first, bool second) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "tessera/base/float_halves.h"
 #include "tessera/base/philox.h"
 #include "tessera/base/tensor_view.h"
 #include "tessera/graph/graph.h"
@@ -34,6 +35,9 @@ struct HostTensor {
         case DType::i32:
           view().as<std::int32_t>()[i] = static_cast<std::int32_t>(values[i]);
           break;
+        case DType::i16:
+          view().as<std::int16_t>()[i] = static_cast<std::int16_t>(values[i]);
+          break;
       }
     }
   }
@@ -57,6 +61,9 @@ struct HostTensor {
         case DType::i32:
           out[i] = copy.view().as<std::int32_t>()[i];
           break;
+        case DType::i16:
+          out[i] = copy.view().as<std::int16_t>()[i];
+          break;
       }
     }
     return out;
@@ -71,6 +78,23 @@ inline HostTensor random_tensor(DType dtype, const Shape& shape, std::uint64_t s
     values.push_back(deviation * philox_normal(17, stream, static_cast<std::uint64_t>(i)));
   }
   return HostTensor({dtype, shape}, values);
+}
+
+// The low halves of fp32 weights.
+inline HostTensor low_halves(const std::vector<double>& weights) {
+  std::vector<double> low;
+  for (double w : weights) low.push_back(low_half(std::bit_cast<std::uint32_t>(static_cast<float>(w))));
+  return HostTensor({DType::i16, {static_cast<std::int64_t>(low.size())}}, low);
+}
+
+// The weights again, of their roundings to bf16 and their low halves.
+inline std::vector<double> joined(const std::vector<double>& rounded, const std::vector<double>& low) {
+  std::vector<double> weights;
+  for (std::size_t i = 0; i < rounded.size(); ++i) {
+    const std::uint16_t high = Bf16(static_cast<float>(rounded[i])).bits;
+    weights.push_back(std::bit_cast<float>(join_halves(high, static_cast<std::int16_t>(low[i]))));
+  }
+  return weights;
 }
 
 // Integers in [least, most].

@@ -29,7 +29,7 @@ TEST(CpuLamb, DirectionAsInThePaper) {
                                         moment2,
                                         HostTensor({DType::i32, {}}, {static_cast<double>(t)}),
                                         HostTensor({state, {}}, {0.75})};
-      if (dtype == DType::bf16) inputs.push_back(weight);
+      if (dtype == DType::bf16) inputs.push_back(low_halves(weight.values()));
       const auto found = run_kernel(cpu::lamb_direction, Op::lamb_direction, attrs, inputs);
       const Doubles w = weight.values(), gradients = grad.values();
       Doubles direction, mean = moment1.values(), square = moment2.values();
@@ -44,9 +44,6 @@ TEST(CpuLamb, DirectionAsInThePaper) {
       expect_close(found[0], direction, state, 5);
       expect_close(found[1], mean, state);
       expect_close(found[2], square, state);
-      if (dtype == DType::bf16) {
-        EXPECT_EQ(found[3], weight.values());
-      }
     }
   }
 }
@@ -73,15 +70,13 @@ TEST(CpuLamb, StepIsScaledByTheTrustRatio) {
       const ValueType squares{state, {static_cast<std::int64_t>(c.squares.size())}};
       std::vector<HostTensor> inputs = {HostTensor({dtype, {n}}, weight.values()), direction,
                                         HostTensor({state, {}}, {0.125}), HostTensor(squares, c.squares)};
-      if (dtype == DType::bf16) inputs.push_back(weight);
+      if (dtype == DType::bf16) inputs.push_back(low_halves(weight.values()));
       const Doubles by = direction.values();
       Doubles wanted = weight.values();
       for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] -= 0.125 * c.ratio * by[i];
       const auto found = run_kernel(cpu::lamb, Op::lamb, c.attrs, inputs);
       expect_close(found[0], wanted, dtype, 5);
-      if (dtype != DType::bf16) continue;
-      expect_close(found[1], wanted, state, 5);
-      EXPECT_EQ(found[0], HostTensor({dtype, {n}}, found[1]).values());
+      if (dtype == DType::bf16) expect_close(joined(found[0], found[1]), wanted, state, 5);
     }
   }
 }

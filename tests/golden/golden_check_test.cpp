@@ -54,6 +54,12 @@ TEST_P(GoldenModelTest, MicroBatchesOfOne) {
 TEST_P(GoldenModelTest, MicroBatchesOfTwo) {
   expect_all_within_bounds({"train.micro_batch=2", "recompute=selective"});
 }
+TEST_P(GoldenModelTest, RoundedGradients) {
+  expect_all_within_bounds({"precision=bf16", "optimizer.gradient_dtype=bf16"});
+}
+TEST_P(GoldenModelTest, Bf16StateStochasticallyRounded) {
+  expect_all_within_bounds({"precision=bf16", "optimizer.state_dtype=bf16"});
+}
 TEST_P(GoldenModelTest, OneThread) {
   expect_all_within_bounds({"threads=1"});
 }

@@ -29,9 +29,9 @@ Node node_of(const RuleCase& c, const Attrs& attrs, const std::vector<ValueType>
 }
 
 Values values_of(const CaseInput& input, std::uint64_t stream) {
-  const HostTensor tensor = input.type.dtype == DType::i32
-                                ? cpu::random_ids(input.type.shape, stream, input.least, input.most)
-                                : cpu::random_tensor(input.type.dtype, input.type.shape, stream);
+  const bool whole_numbers = input.type.dtype == DType::i32 || input.type.dtype == DType::i16;
+  const HostTensor tensor = whole_numbers ? cpu::random_ids(input.type.shape, stream, input.least, input.most)
+                                          : cpu::random_tensor(input.type.dtype, input.type.shape, stream);
   Values values = tensor.values();
   for (double& value : values) value = input.positive ? std::abs(value) : value;
   return values;

@@ -53,6 +53,10 @@ inline CaseInput state(DType dtype, const Shape& shape, bool is_positive = false
   return {.type = {dtype, shape}, .positive = is_positive, .optimizer_state = true};
 }
 
+inline CaseInput low_halves(const Shape& shape) {
+  return {.type = {DType::i16, shape}, .least = -32768, .most = 32767, .optimizer_state = true};
+}
+
 inline void add_plain_cases(std::vector<RuleCase>& cases) {
   for (const Shape& shape : {Shape{4, 5, 7}, Shape{6, 6, 12}, Shape{5}}) {
     const CaseInput x = real(shape), last = real(Shape{shape[-1]});
@@ -175,7 +179,7 @@ inline void add_update_cases(std::vector<RuleCase>& cases) {
     cases.push_back({Op::adamw,
                      attrs,
                      {half, single, state(DType::f32, shape), state(DType::f32, shape, true),
-                      scalar(DType::f32), step, scalar(DType::f32), state(DType::f32, shape)}});
+                      scalar(DType::f32), step, scalar(DType::f32), low_halves(shape)}});
   }
   cases.push_back({Op::sum_scalars, {}, {real({}), real({}), real({})}});
   cases.push_back({Op::stack_scalars, {}, {real({}), real({}), real({})}});
@@ -192,13 +196,14 @@ inline void add_lamb_and_sgd_cases(std::vector<RuleCase>& cases) {
     cases.push_back({Op::lamb, LambAttrs{.index = 2}, {x, x, one, squares}});
     cases.push_back({Op::sgd, sgd, {x, x, m, one, one}});
     const CaseInput half{.type = {DType::bf16, shape}}, single{.type = {DType::f32, shape}};
-    const CaseInput scalar{.type = {DType::f32, {}}, .positive = true}, low = state(DType::f32, shape);
+    const CaseInput scalar{.type = {DType::f32, {}}, .positive = true}, low = low_halves(shape);
+    const CaseInput moment = state(DType::f32, shape);
     const CaseInput norms{.type = {DType::f32, {4}}, .positive = true};
     cases.push_back({Op::lamb_direction,
                      direction,
-                     {half, single, low, state(DType::f32, shape, true), step, scalar, low}});
+                     {half, single, moment, state(DType::f32, shape, true), step, scalar, low}});
     cases.push_back({Op::lamb, LambAttrs{.index = 2}, {half, single, scalar, norms, low}});
-    cases.push_back({Op::sgd, sgd, {half, single, low, scalar, scalar, low}});
+    cases.push_back({Op::sgd, sgd, {half, single, moment, scalar, scalar, low}});
   }
 }
 

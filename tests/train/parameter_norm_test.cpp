@@ -1,5 +1,5 @@
 // The norm of all weights that a step puts out, against a naive sum over whole tensors read before the step:
-// on layouts where a weight is cut, copied, padded, tied over two stages, or rounded from a master copy.
+// on layouts where a weight is cut, copied, padded, tied over two stages, or rounded.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -228,6 +228,15 @@ TEST_F(RunConfigTest, OptimizerAndScheduleOfTheOriginals) {
   EXPECT_EQ(load(to_yaml(config)), config) << to_yaml(config);
   EXPECT_EQ(refusal_of({"optimizer.name=lamb", "optimizer.form=transformers"}),
             "optimizer.form = transformers is of optimizer.name = adamw alone");
+  EXPECT_EQ(refusal_of({"optimizer.gradient_dtype=bf16"}),
+            "optimizer.gradient_dtype = bf16 needs precision = bf16, found fp32");
+  EXPECT_NE(refusal_of({"optimizer.gradient_dtype=bf16", "precision=bf16", "train.global_batch=8",
+                        "train.micro_batch=2"})
+                .find("optimizer.gradient_dtype = bf16 needs a step of one micro-batch, found 4"),
+            std::string::npos);
+  EXPECT_NE(refusal_of({"optimizer.gradient_dtype=bf16", "precision=bf16", "optimizer.name=lamb"})
+                .find("optimizer.gradient_dtype = bf16 does not go with optimizer.name = lamb"),
+            std::string::npos);
   EXPECT_EQ(refusal_of({"schedule.constant_steps=190"}),
             "schedule.warmup_steps = 20 is beyond train.steps - schedule.constant_steps = 10");
   EXPECT_EQ(refusal_of({"schedule.constant_steps=10", "schedule.decay_steps=100"}),

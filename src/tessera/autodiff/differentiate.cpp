@@ -10,7 +10,7 @@ namespace {
 
 class Backward final : public GradContext {
  public:
-  Backward(Graph& graph, std::span<const ValueId> wanted) : graph_(graph) {
+  Backward(Graph& graph, std::span<const ValueId> wanted, GradientStorage storage) : graph_(graph) {
     const auto num_values = static_cast<std::size_t>(graph.num_values());
     grads_.assign(num_values, kNoValue);
     accumulators_.assign(num_values, kNoValue);
@@ -25,6 +25,7 @@ class Backward final : public GradContext {
       if (!needed) continue;  // but a computed value may be wanted itself
       for (ValueId output : n.outputs) needs_grad_[index(output)] = true;
     }
+    if (storage == GradientStorage::rounded_products) find_product_weights();
   }
 
   void seed(const GradientSeed& seed) { add_gradient(seed.value, seed.gradient); }
@@ -124,11 +125,26 @@ class Backward final : public GradContext {
     }
   }
 
+  // Parameters that nothing but one linear layer reads, as its weight.
+  void find_product_weights() {
+    std::vector<int> readers(needs_grad_.size(), 0), linears(needs_grad_.size(), 0);
+    for (const Node& n : graph_.nodes()) {
+      for (ValueId v : n.inputs) ++readers[index(v)];
+      if (n.op == Op::linear) ++linears[index(n.inputs[1])];
+    }
+    product_weight_.assign(needs_grad_.size(), false);
+    for (ValueId v = 0; v < graph_.num_values(); ++v) {
+      product_weight_[index(v)] =
+          graph_.value(v).role == Role::parameter && readers[index(v)] == 1 && linears[index(v)] == 1;
+    }
+  }
+
   ValueId accumulator_of(ValueId value) {
     ValueId& current = accumulators_[index(value)];
     if (current != kNoValue) return current;
     const Value v = graph_.value(value);
-    const ValueType type{accumulate_dtype(v.type.dtype), v.type.shape};
+    const bool rounded = index(value) < product_weight_.size() && product_weight_[index(value)];
+    const ValueType type{rounded ? v.type.dtype : accumulate_dtype(v.type.dtype), v.type.shape};
     // A weight that is not a parameter (computed, or an input of a test) starts from zeros each time.
     current = v.role == Role::parameter ? graph_.add_input(accumulator_name(value), type, Role::gradient)
                                         : tessera::emit(graph_, Op::zeros, Phase::backward,
@@ -158,7 +174,8 @@ class Backward final : public GradContext {
   std::vector<ValueId> grads_;         // by value of the forward graph
   std::vector<ValueId> accumulators_;  // likewise: the newest link of its chain
   std::vector<bool> needs_grad_;
-  std::vector<bool> handled_;  // inputs of the current node that its rule gave a gradient
+  std::vector<bool> product_weight_;  // whose gradient one product makes, and which may be rounded
+  std::vector<bool> handled_;         // inputs of the current node that its rule gave a gradient
 };
 
 }  // namespace
@@ -167,19 +184,19 @@ Gradients differentiate(Graph& graph, ValueId loss) {
   return differentiate(graph, std::span<const ValueId>(&loss, 1));
 }
 
-Gradients differentiate(Graph& graph, std::span<const ValueId> losses) {
+Gradients differentiate(Graph& graph, std::span<const ValueId> losses, GradientStorage storage) {
   for (ValueId loss : losses) {
     TS_CHECK(graph.type(loss).shape.rank() == 0 && graph.value(loss).producer != kNoNode,
              "loss {} has shape {}, expected the scalar output of a node", graph.value(loss).name,
              graph.type(loss).shape.text());
   }
-  Backward backward(graph, {});
+  Backward backward(graph, {}, storage);
   backward.run(losses);
   return backward.finish({});
 }
 
 Gradients differentiate(Graph& graph, std::span<const GradientSeed> seeds, std::span<const ValueId> wanted) {
-  Backward backward(graph, wanted);
+  Backward backward(graph, wanted, GradientStorage::wide);
   for (const GradientSeed& seed : seeds) backward.seed(seed);
   backward.run({});
   return backward.finish(wanted);

@@ -23,9 +23,16 @@ struct Gradients {
   std::vector<ValueId> wanted;                // gradients of the wanted values; kNoValue if none flows
 };
 
+// How the parameters' gradients are stored.
+enum class GradientStorage : std::uint8_t {
+  wide,              // as sums are, in fp32: any number of micro-batches add to them
+  rounded_products,  // those of bf16 weights that only linear layers use in bf16: one product makes each
+};
+
 // Gradient of a scalar loss, or of the sum of several, with respect to every parameter.
 Gradients differentiate(Graph& graph, ValueId loss);
-Gradients differentiate(Graph& graph, std::span<const ValueId> losses);
+Gradients differentiate(Graph& graph, std::span<const ValueId> losses,
+                        GradientStorage storage = GradientStorage::wide);
 
 // Vector-Jacobian product from given seeds, also with respect to the `wanted` non-parameter values.
 Gradients differentiate(Graph& graph, std::span<const GradientSeed> seeds, std::span<const ValueId> wanted);

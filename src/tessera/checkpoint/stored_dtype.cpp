@@ -125,6 +125,8 @@ StoredDType stored_dtype_of(DType dtype) {
       return StoredDType::f64;
     case DType::i32:
       return StoredDType::i32;
+    case DType::i16:
+      return StoredDType::i16;
   }
   TS_ASSERT(false);
 }
@@ -135,7 +137,7 @@ bool can_convert(StoredDType from, DType to) {
     case StoredDType::bf16:
     case StoredDType::f32:
     case StoredDType::f64:
-      return to != DType::i32;
+      return to != DType::i32 && to != DType::i16;
     case StoredDType::i32:
     case StoredDType::i64:
       return to == DType::i32;
@@ -165,6 +167,8 @@ std::optional<std::int64_t> convert_elements(std::span<const std::byte> source, 
       break;
     case DType::i32:
       return narrow_i64(source, destination.as<std::int32_t>());
+    case DType::i16:
+      break;  // nothing is read as that: low halves are stored with the weights
   }
   return std::nullopt;
 }

@@ -137,7 +137,10 @@ void reduce_ascending(std::span<const void* const> from, std::span<void* const> 
       return reduce<double>(from, to, count, reduction);
     case DType::i32:
       return reduce<std::int32_t>(from, to, count, reduction);
+    case DType::i16:
+      break;
   }
+  TS_ASSERT(!"a type that is added up");
 }
 
 }  // namespace tessera

@@ -40,7 +40,7 @@ enum class Role : std::uint8_t {
   scalar,           // written by the host for every step: learning rate, step number, loss scale
   parameter,        // a weight
   gradient,         // a parameter's accumulator: a step's first micro-batch stores, the others add to it
-  optimizer_state,  // moments, master weights
+  optimizer_state,  // moments, low halves of weights
   cache,            // keys and values of the tokens so far: generation
 };
 std::string_view role_name(Role role);

@@ -5,21 +5,19 @@
 namespace tessera {
 namespace {
 
-// param, grad, moment1, moment2, step, clip factor[, master] -> direction, moment1, moment2[, master]
+// param, grad, moment1, moment2, step, clip factor[, low halves] -> direction, moment1, moment2
 std::vector<ValueType> infer_lamb_direction(const InferCall& call) {
   call.check_num_inputs(6, 7);
   check_update_operands(call, call.attrs.as<LambDirectionAttrs>().range,
-                        {.states = {2, 3}, .scalars = {5}, .step = 4, .master = 6});
-  std::vector<ValueType> outputs = {call.inputs[1], call.inputs[2], call.inputs[3]};
-  if (call.inputs.size() == 7) outputs.push_back(call.inputs[6]);
-  return outputs;
+                        {.states = {2, 3}, .scalars = {5}, .step = 4, .low = 6});
+  return {call.inputs[1], call.inputs[2], call.inputs[3]};
 }
 
-// param, direction, learning rate, squares[, master] -> param[, master]
+// param, direction, learning rate, squares[, low halves] -> param[, low halves]
 std::vector<ValueType> infer_lamb(const InferCall& call) {
   call.check_num_inputs(4, 5);
   const auto& attrs = call.attrs.as<LambAttrs>();
-  check_update_operands(call, attrs.range, {.states = {}, .scalars = {2}, .master = 4});
+  check_update_operands(call, attrs.range, {.states = {}, .scalars = {2}, .low = 4});
   call.check_dtype(3, call.dtype(1));
   call.check(call.shape(3).rank() == 1 && attrs.index >= 0 && attrs.index + 2 <= call.shape(3)[0],
              "squares has shape {}, expected a vector with elements {} and {}", call.shape(3).text(),
@@ -38,22 +36,20 @@ Cost cost_lamb(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-// The master copy passes through unchanged: as a value of its own, no longer as state that lies where it
-// lies, sum_squares may take a range of it, with and without ZeRO-1.
 OpDef lamb_direction_def() {
   return {.infer = infer_lamb_direction,
-          .placement = {.operands = "param:... grad:... m:... v:... step: clip: master:... -> "
-                                    "direction:... m:... v:... master:...",
+          .placement = {.operands = "param:... grad:... m:... v:... step: clip: low:... -> "
+                                    "direction:... m:... v:...",
                         .cuts = ".",
                         .flat = true,
                         .local_attrs = local_range<LambDirectionAttrs>},
           .cost = cost_lamb_direction,
-          .in_place = {{1, 0, true}, {2, 1, true}, {3, 2, true}, {6, 3, true}}};
+          .in_place = {{1, 0, true}, {2, 1, true}, {3, 2, true}}};
 }
 OpDef lamb_def() {
   return {.infer = infer_lamb,
-          .placement = {.operands = "param:... direction:... lr: squares:n master:... -> "
-                                    "param:... master:...",
+          .placement = {.operands = "param:... direction:... lr: squares:n low:... -> "
+                                    "param:... low:...",
                         .cuts = ".",
                         .flat = true,
                         .local_attrs = local_range<LambAttrs>},
@@ -61,25 +57,24 @@ OpDef lamb_def() {
           .in_place = {{0, 0, true}, {4, 1, true}}};
 }
 
-LambDirection lamb_direction(Graph& graph, std::string name, const MomentInputs& in,
-                             const LambDirectionAttrs& attrs) {
+ValueId lamb_direction(Graph& graph, std::string name, const MomentInputs& in,
+                       const LambDirectionAttrs& attrs) {
   std::vector<ValueId> inputs = {in.param, in.grad, in.moment1, in.moment2, in.step, in.clip_factor};
-  const bool has_master = in.master != kNoValue;
-  if (has_master) inputs.push_back(in.master);
+  if (in.low != kNoValue) inputs.push_back(in.low);
   const auto out = emit(graph, Op::lamb_direction, Phase::update, std::move(name), attrs, inputs);
   graph.add_state_update(in.grad, out[0]);
   graph.add_state_update(in.moment1, out[1]);
   graph.add_state_update(in.moment2, out[2]);
-  return {out[0], has_master ? out[3] : in.param, has_master ? out[3] : kNoValue};
+  return out[0];
 }
 
-void lamb(Graph& graph, std::string name, const MomentInputs& in, const LambDirection& direction,
-          ValueId squares, const LambAttrs& attrs) {
-  std::vector<ValueId> inputs = {in.param, direction.direction, in.learning_rate, squares};
-  if (direction.master != kNoValue) inputs.push_back(direction.master);
+void lamb(Graph& graph, std::string name, const MomentInputs& in, ValueId direction, ValueId squares,
+          const LambAttrs& attrs) {
+  std::vector<ValueId> inputs = {in.param, direction, in.learning_rate, squares};
+  if (in.low != kNoValue) inputs.push_back(in.low);
   const auto out = emit(graph, Op::lamb, Phase::update, std::move(name), attrs, inputs);
   graph.add_state_update(in.param, out[0]);
-  if (direction.master != kNoValue) graph.add_state_update(in.master, out[1]);
+  if (in.low != kNoValue) graph.add_state_update(in.low, out[1]);
 }
 
 }  // namespace tessera

@@ -37,15 +37,12 @@ struct LambAttrs {
   }
 };
 
-struct LambDirection {
-  ValueId direction, weight;  // weight: what the norm is of, the parameter or its master copy
-  ValueId master = kNoValue;  // unchanged, in its place
-};
-// Appends the node and the moments' state updates.
-LambDirection lamb_direction(Graph& graph, std::string name, const MomentInputs& in,
-                             const LambDirectionAttrs& attrs);
+// Appends the node and the moments' state updates; returns the direction. The norm of the weight is that of
+// the parameter itself, rounded as it may be: over many elements the roundings cancel.
+ValueId lamb_direction(Graph& graph, std::string name, const MomentInputs& in,
+                       const LambDirectionAttrs& attrs);
 // Appends the node and the other state updates. `squares` is the vector [n].
-void lamb(Graph& graph, std::string name, const MomentInputs& in, const LambDirection& direction,
-          ValueId squares, const LambAttrs& attrs);
+void lamb(Graph& graph, std::string name, const MomentInputs& in, ValueId direction, ValueId squares,
+          const LambAttrs& attrs);
 
 }  // namespace tessera

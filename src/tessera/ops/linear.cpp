@@ -48,12 +48,12 @@ std::vector<ValueType> infer_grad_input(const InferCall& call) {
   return {out};
 }
 
-// accumulator[N, K], dy[..., N], x[..., K] -> accumulator + dy^T x
+// accumulator[N, K], dy[..., N], x[..., K] -> accumulator + dy^T x; the accumulator may be bf16, like dy
 std::vector<ValueType> infer_grad_weight(const InferCall& call) {
   call.check_num_inputs(3, 3);
   call.check_floating(1);
   call.check_dtype(2, call.dtype(1));
-  call.check_dtype(0, accumulate_dtype(call.dtype(1)));
+  if (call.dtype(0) != call.dtype(1)) call.check_dtype(0, accumulate_dtype(call.dtype(1)));
   call.check_rank_at_least(1, 1);
   call.check_rank_at_least(2, 1);
   call.check(call.shape(1).num_rows() == call.shape(2).num_rows(), "gradient {} and input {} differ in rows",

@@ -60,12 +60,12 @@ std::vector<ValueType> infer_clip_factor(const InferCall& call) {
   return {scalar, scalar};
 }
 
-// param, grad, moment1, moment2, learning rate, step, clip factor[, master]
-// -> param, moment1, moment2[, master]
+// param, grad, moment1, moment2, learning rate, step, clip factor[, low halves]
+// -> param, moment1, moment2[, low halves]
 std::vector<ValueType> infer_adamw(const InferCall& call) {
   call.check_num_inputs(7, 8);
   check_update_operands(call, call.attrs.as<AdamWAttrs>().range,
-                        {.states = {2, 3}, .scalars = {4, 6}, .step = 5, .master = 7});
+                        {.states = {2, 3}, .scalars = {4, 6}, .step = 5, .low = 7});
   std::vector<ValueType> outputs = {call.inputs[0], call.inputs[2], call.inputs[3]};
   if (call.inputs.size() == 8) outputs.push_back(call.inputs[7]);
   return outputs;
@@ -99,8 +99,8 @@ OpDef clip_factor_def() {
 }
 OpDef adamw_def() {
   return {.infer = infer_adamw,
-          .placement = {.operands = "param:... grad:... m:... v:... lr: step: clip: master:... -> "
-                                    "param:... m:... v:... master:...",
+          .placement = {.operands = "param:... grad:... m:... v:... lr: step: clip: low:... -> "
+                                    "param:... m:... v:... low:...",
                         .cuts = ".",
                         .flat = true,
                         .local_attrs = local_range<AdamWAttrs>},
@@ -133,12 +133,12 @@ ClipValues clip_factor(Graph& graph, std::string name, ValueId sum_of_squares, d
 void adamw(Graph& graph, std::string name, const MomentInputs& in, const AdamWAttrs& attrs) {
   std::vector<ValueId> inputs = {in.param,         in.grad, in.moment1,    in.moment2,
                                  in.learning_rate, in.step, in.clip_factor};
-  if (in.master != kNoValue) inputs.push_back(in.master);
+  if (in.low != kNoValue) inputs.push_back(in.low);
   const auto out = emit(graph, Op::adamw, Phase::update, std::move(name), attrs, inputs);
   graph.add_state_update(in.param, out[0]);
   graph.add_state_update(in.moment1, out[1]);
   graph.add_state_update(in.moment2, out[2]);
-  if (in.master != kNoValue) graph.add_state_update(in.master, out[3]);
+  if (in.low != kNoValue) graph.add_state_update(in.low, out[3]);
 }
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 // The ops of the update program: sum_squares, sum_scalars, stack_scalars and clip_factor for norms and
-// clipping, and adamw, which updates a parameter, its moments and (under bf16) its fp32 master copy in one
-// pass. The gradient stays as it is: the next step's first micro-batch overwrites it. Other update rules:
-// lamb.h, sgd.h.
+// clipping, and adamw, which updates a parameter, its moments and (under bf16) the low half of the fp32
+// weight in one pass. The gradient stays as it is: the next step's first micro-batch overwrites it. Other
+// update rules: lamb.h, sgd.h.
 #pragma once
 
 #include "tessera/ops/update_operands.h"
@@ -42,6 +42,7 @@ enum class AdamWForm : std::uint8_t {
 struct AdamWAttrs {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   AdamWForm form = AdamWForm::torch;
+  std::uint64_t parameter_hash = 0;  // of its name: what is stored in bf16 is rounded stochastically
   FlatRange range = {};  // parameter and gradient whole, of which this range is valid; the state is the range
   void describe(AttrWriter& write) const {
     write("beta1", beta1);

@@ -5,11 +5,10 @@
 namespace tessera {
 namespace {
 
-// param, grad, momentum, learning rate, clip factor[, master] -> param, momentum[, master]
+// param, grad, momentum, learning rate, clip factor[, low halves] -> param, momentum[, low halves]
 std::vector<ValueType> infer_sgd(const InferCall& call) {
   call.check_num_inputs(5, 6);
-  check_update_operands(call, call.attrs.as<SgdAttrs>().range,
-                        {.states = {2}, .scalars = {3, 4}, .master = 5});
+  check_update_operands(call, call.attrs.as<SgdAttrs>().range, {.states = {2}, .scalars = {3, 4}, .low = 5});
   std::vector<ValueType> outputs = {call.inputs[0], call.inputs[2]};
   if (call.inputs.size() == 6) outputs.push_back(call.inputs[5]);
   return outputs;
@@ -23,8 +22,8 @@ Cost cost_sgd(const Graph& graph, const Node& node) {
 
 OpDef sgd_def() {
   return {.infer = infer_sgd,
-          .placement = {.operands = "param:... grad:... momentum:... lr: clip: master:... -> "
-                                    "param:... momentum:... master:...",
+          .placement = {.operands = "param:... grad:... momentum:... lr: clip: low:... -> "
+                                    "param:... momentum:... low:...",
                         .cuts = ".",
                         .flat = true,
                         .local_attrs = local_range<SgdAttrs>},
@@ -34,11 +33,11 @@ OpDef sgd_def() {
 
 void sgd(Graph& graph, std::string name, const SgdInputs& in, const SgdAttrs& attrs) {
   std::vector<ValueId> inputs = {in.param, in.grad, in.momentum, in.learning_rate, in.clip_factor};
-  if (in.master != kNoValue) inputs.push_back(in.master);
+  if (in.low != kNoValue) inputs.push_back(in.low);
   const auto out = emit(graph, Op::sgd, Phase::update, std::move(name), attrs, inputs);
   graph.add_state_update(in.param, out[0]);
   graph.add_state_update(in.momentum, out[1]);
-  if (in.master != kNoValue) graph.add_state_update(in.master, out[2]);
+  if (in.low != kNoValue) graph.add_state_update(in.low, out[2]);
 }
 
 }  // namespace tessera

@@ -18,7 +18,7 @@ struct SgdAttrs {
 
 struct SgdInputs {
   ValueId param, grad, momentum;
-  ValueId master = kNoValue;
+  ValueId low = kNoValue;
   ValueId learning_rate, clip_factor;
 };
 // Appends the node and its state updates.

@@ -4,14 +4,16 @@ namespace tessera {
 
 void check_update_operands(const InferCall& call, const FlatRange& range, const UpdateOperands& at) {
   call.check_floating(0);
-  const bool has_master = call.inputs.size() == at.master + 1;
+  const bool has_low = call.inputs.size() == at.low + 1;
   const ValueType sums{accumulate_dtype(call.dtype(0)), call.shape(0)};
-  call.check(call.inputs[1] == sums, "input 1, the gradient, is {}, expected {}", call.inputs[1].text(),
-             sums.text());
+  const ValueType rounded_sums{DType::bf16, call.shape(0)};
+  call.check(call.inputs[1] == sums || (call.dtype(0) == DType::bf16 && call.inputs[1] == rounded_sums),
+             "input 1, the gradient, is {}, expected {}", call.inputs[1].text(), sums.text());
   // State is as wide as the accumulator, or bf16.
-  const bool low = !at.states.empty() && call.dtype(at.states[0]) == DType::bf16 && sums.dtype == DType::f32;
+  const bool narrow =
+      !at.states.empty() && call.dtype(at.states[0]) == DType::bf16 && sums.dtype == DType::f32;
   const Shape part = range.cut ? Shape{flat_range_size(sums.shape.num_elems(), range.num_ranks)} : sums.shape;
-  const ValueType state{low ? DType::bf16 : sums.dtype, part};
+  const ValueType state{narrow ? DType::bf16 : sums.dtype, part};
   for (std::size_t i : at.states) {
     call.check(call.inputs[i] == state, "input {} is {}, expected {}", i, call.inputs[i].text(),
                state.text());
@@ -24,14 +26,14 @@ void check_update_operands(const InferCall& call, const FlatRange& range, const 
     call.check_dtype(at.step, DType::i32);
     call.check_shape(at.step, Shape{});
   }
-  // Without state among the operands, whoever made that state knows whether there is a master copy.
-  const bool wants_master = call.dtype(0) == DType::bf16 && !low;
-  call.check(at.states.empty() ? !has_master || wants_master : has_master == wants_master,
-             "a bf16 parameter with wider state, and only that, needs a master copy");
-  if (!has_master) return;
-  const ValueType master{sums.dtype, part};
-  call.check(call.inputs[at.master] == master, "master is {}, expected {}", call.inputs[at.master].text(),
-             master.text());
+  // Without state among the operands, whoever made that state knows whether there are low halves.
+  const bool wants_low = call.dtype(0) == DType::bf16 && !narrow;
+  call.check(at.states.empty() ? !has_low || wants_low : has_low == wants_low,
+             "a bf16 parameter with wider state, and only that, needs low halves");
+  if (!has_low) return;
+  const ValueType low{DType::i16, part};
+  call.check(call.inputs[at.low] == low, "low halves are {}, expected {}", call.inputs[at.low].text(),
+             low.text());
 }
 
 FlatRange flat_range(const PlacementCall& call) {

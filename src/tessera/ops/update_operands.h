@@ -1,8 +1,8 @@
 // UpdateOperands: what the ops that update a parameter have in common. Input 0 is the parameter, input 1 the
 // gradient's accumulator; then come its state and the step's scalars, and last, for a bf16 parameter with
-// fp32 state, the fp32 master copy that is updated in its stead. Under ZeRO-1 parameter and gradient lie
-// whole, of which a range is this rank's, and of the state there is only that range.
-// Used by adamw, lamb and sgd.
+// fp32 state, the low halves of the fp32 weights of which the parameter is the rounding
+// (base/float_halves.h). Under ZeRO-1 parameter and gradient lie whole, of which a range is this rank's, and
+// of the state there is only that range. Used by adamw, lamb and sgd.
 #pragma once
 
 #include <vector>
@@ -17,13 +17,13 @@ struct UpdateOperands {
   std::vector<std::size_t> states;
   std::vector<std::size_t> scalars;  // of the accumulator's type
   std::size_t step = 0;              // i32; 0: there is none
-  std::size_t master = 0;            // if there is one
+  std::size_t low = 0;               // if there is one
 };
 
 // What the ops with two moments read, adamw and lamb.
 struct MomentInputs {
   ValueId param = kNoValue, grad = kNoValue, moment1 = kNoValue, moment2 = kNoValue;
-  ValueId master = kNoValue;  // the fp32 copy that is updated when the parameter is bf16
+  ValueId low = kNoValue;  // low halves, when the parameter is bf16 and its state fp32
   ValueId learning_rate = kNoValue, step = kNoValue, clip_factor = kNoValue;
 };
 

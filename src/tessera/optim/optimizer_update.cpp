@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/philox.h"
 #include "tessera/ops/lamb.h"
 #include "tessera/ops/sgd.h"
 
@@ -13,8 +14,8 @@ class OptimizerWriter {
   OptimizerWriter(Graph& graph, std::span<const ParameterGradient> parameters,
                   const OptimizerOptions& options)
       : graph_(graph), parameters_(parameters), options_(options) {
-    const DType sums = graph.type(parameters[0].accumulator).dtype;
-    learning_rate_ = graph.add_input(std::string(kLearningRateInput), {sums, Shape{}}, Role::scalar);
+    sums_ = accumulate_dtype(graph.type(parameters[0].parameter).dtype);
+    learning_rate_ = graph.add_input(std::string(kLearningRateInput), {sums_, Shape{}}, Role::scalar);
     // Only bias correction reads it.
     if (options.kind != OptimizerKind::sgd)
       step_ = graph.add_input(std::string(kStepInput), {DType::i32, Shape{}}, Role::scalar);
@@ -47,9 +48,8 @@ class OptimizerWriter {
     for (const ParameterGradient& p : parameters_) {
       squares.push_back(sum_squares(graph_, graph_.value(p.accumulator).name + ".squares", p.accumulator));
     }
-    const DType dtype = graph_.type(parameters_[0].accumulator).dtype;
     const ClipValues clip =
-        clip_factor(graph_, "clip", sum_scalars(graph_, "squares", squares), options_.clip_norm, dtype);
+        clip_factor(graph_, "clip", sum_scalars(graph_, "squares", squares), options_.clip_norm, sums_);
     graph_.mark_output(std::string(kGradNormOutput), clip.norm);
     clip_factor_ = clip.factor;
   }
@@ -61,10 +61,9 @@ class OptimizerWriter {
       squares.push_back(sum_squares(graph_, name(p) + ".squares", p.parameter));
     }
     const ValueId sum = sum_scalars(graph_, "parameter_squares", squares);
-    const DType dtype = graph_.type(parameters_[0].accumulator).dtype;
     const double no_limit = 0;
     graph_.mark_output(std::string(kParameterNormOutput),
-                       clip_factor(graph_, "parameter_norm", sum, no_limit, dtype).norm);
+                       clip_factor(graph_, "parameter_norm", sum, no_limit, sums_).norm);
   }
 
   ValueId add_state(std::string_view what, const ParameterGradient& p, DType dtype) {
@@ -72,14 +71,11 @@ class OptimizerWriter {
                             Role::optimizer_state);
   }
   ValueId add_moment(std::string_view what, const ParameterGradient& p) {
-    const DType sums = graph_.type(p.accumulator).dtype;
-    return add_state(what, p, sums == DType::f64 ? sums : options_.state_dtype);
+    return add_state(what, p, sums_ == DType::f64 ? sums_ : options_.state_dtype);
   }
-  ValueId add_master(const ParameterGradient& p) {
+  ValueId add_low_halves(const ParameterGradient& p) {
     const bool rounded = graph_.type(p.parameter).dtype == DType::bf16;
-    return rounded && options_.state_dtype != DType::bf16
-               ? add_state("master", p, graph_.type(p.accumulator).dtype)
-               : kNoValue;
+    return rounded && options_.state_dtype != DType::bf16 ? add_state("low", p, DType::i16) : kNoValue;
   }
 
   MomentInputs add_moments(const ParameterGradient& p) {
@@ -88,7 +84,7 @@ class OptimizerWriter {
     in.grad = p.accumulator;
     in.moment1 = add_moment("moment1", p);
     in.moment2 = add_moment("moment2", p);
-    in.master = add_master(p);
+    in.low = add_low_halves(p);
     in.learning_rate = learning_rate_;
     in.step = step_;
     in.clip_factor = clip_factor_;
@@ -98,20 +94,20 @@ class OptimizerWriter {
   void append_adamw() {
     for (const ParameterGradient& p : parameters_) {
       adamw(graph_, "adamw." + name(p), add_moments(p),
-            {options_.beta1, options_.beta2, options_.eps, decay(p), options_.form});
+            {options_.beta1, options_.beta2, options_.eps, decay(p), options_.form, name_hash(name(p))});
     }
   }
 
   void append_lamb() {
     std::vector<MomentInputs> inputs;
-    std::vector<LambDirection> directions;
+    std::vector<ValueId> directions;
     std::vector<ValueId> squares;
     for (const ParameterGradient& p : parameters_) {
       inputs.push_back(add_moments(p));
       directions.push_back(lamb_direction(graph_, "direction." + name(p), inputs.back(),
                                           {options_.beta1, options_.beta2, options_.eps, decay(p)}));
-      const std::vector<ValueId> two = sums_of_squares(
-          graph_, "norms." + name(p), {directions.back().weight, directions.back().direction});
+      const std::vector<ValueId> two =
+          sums_of_squares(graph_, "norms." + name(p), {p.parameter, directions.back()});
       squares.insert(squares.end(), two.begin(), two.end());
     }
     const ValueId norms = stack_scalars(graph_, "norms", squares);
@@ -127,7 +123,7 @@ class OptimizerWriter {
       in.param = p.parameter;
       in.grad = p.accumulator;
       in.momentum = add_moment("momentum", p);
-      in.master = add_master(p);
+      in.low = add_low_halves(p);
       in.learning_rate = learning_rate_;
       in.clip_factor = clip_factor_;
       sgd(graph_, "sgd." + name(p), in, {options_.momentum, decay(p)});
@@ -137,6 +133,7 @@ class OptimizerWriter {
   Graph& graph_;
   const std::span<const ParameterGradient> parameters_;
   const OptimizerOptions& options_;
+  DType sums_ = DType::f32;
   ValueId learning_rate_ = kNoValue, step_ = kNoValue, clip_factor_ = kNoValue;
 };
 

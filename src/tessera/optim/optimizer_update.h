@@ -29,8 +29,9 @@ struct OptimizerOptions {
   double clip_norm = 1.0;             // 0: off
   double momentum = 0.9;              // sgd
   bool trust_clip = true;             // lamb: |weight| / |direction| is at most 1
-  // Of the moments and of the weights that are updated. Under bf16 parameters with fp32 state have an fp32
-  // master copy, with bf16 state none.
+  // Of the moments and of the weights that are updated. A bf16 parameter with fp32 state is the rounding of
+  // an fp32 weight, whose low half is state too; with bf16 state it is all there is, and adamw rounds weight
+  // and moments stochastically.
   DType state_dtype = DType::f32;
   bool parameter_norm = false;  // also put out the global norm of the weights
 };
@@ -40,7 +41,7 @@ inline constexpr std::string_view kStepInput = "step";                      // i
 inline constexpr std::string_view kGradNormOutput = "grad_norm";            // before clipping
 inline constexpr std::string_view kParameterNormOutput = "parameter_norm";  // before the update; if asked for
 
-// State inputs are named "<what>.<parameter>": moment1 and moment2, or momentum; and master.
+// State inputs are named "<what>.<parameter>": moment1 and moment2, or momentum; and low.
 void append_optimizer(Graph& graph, std::span<const ParameterGradient> parameters,
                       const OptimizerOptions& options);
 

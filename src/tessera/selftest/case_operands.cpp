@@ -50,6 +50,8 @@ Put put_of(DType dtype) {
       return put<Bf16>;
     case DType::f64:
       return put<double>;
+    case DType::i16:
+      return put<std::int16_t>;
     case DType::i32:
       break;
   }

@@ -28,8 +28,9 @@ void add_linear(std::vector<OpCase>& cases, DType t, const ProductShape& s) {
   add(Op::linear, "", {x, w}, sum_bound(t));
   add(Op::linear, "with bias", {x, w, normal(t, {s.out})}, sum_bound(t));
   add(Op::linear_grad_input, "", {dy, weight(t, s.out, s.in)}, sum_bound(t));
-  // The accumulator is fp32 whatever the operands.
+  // The accumulator is fp32 whatever the operands, or like them.
   add(Op::linear_grad_weight, "", {normal(DType::f32, {s.out, s.in}), dy, x}, wide_sum_bound(t));
+  if (t == DType::bf16) add(Op::linear_grad_weight, "", {normal(t, {s.out, s.in}), dy, x}, sum_bound(t));
 }
 
 void add_matmul(std::vector<OpCase>& cases, DType t, std::int64_t m, std::int64_t n, std::int64_t k) {

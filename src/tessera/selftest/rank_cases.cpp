@@ -91,7 +91,7 @@ void add_cut_updates(std::vector<OpCase>& cases, DType t) {
                                 uniform(DType::f32, {}, 1e-3, 2e-3),
                                 integers({}, 3, 400),
                                 uniform(DType::f32, {}, 0.5, 1)};
-  if (t == DType::bf16) inputs.push_back(normal(DType::f32, state));
+  if (t == DType::bf16) inputs.push_back({{DType::i16, state}, CaseInput::Fill::integer, -32768, 32768});
   AdamWAttrs attrs{0.9, 0.95, 1e-8, 0.1};
   attrs.range = range;
   cases.push_back({Op::adamw, "range", attrs, std::move(inputs), element_bound(t), kTwoDp});

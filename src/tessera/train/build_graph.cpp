@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tessera/autodiff/differentiate.h"
 #include "tessera/ops/cross_entropy.h"
 #include "tessera/ops/linear.h"
 #include "tessera/ops/op_def.h"
@@ -75,7 +74,7 @@ BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& 
   FoldedMasks folded = fold_constant_masks(builder.graph());
   Graph& graph = folded.graph;
   for (ValueId& loss : losses.values) loss = folded.at(loss);
-  const Gradients gradients = differentiate(graph, losses.values);
+  const Gradients gradients = differentiate(graph, losses.values, options.gradients);
   graph.mark_output(std::string(kLossOutput), gradients.loss);
   append_optimizer(graph, gradients.parameters, options.optimizer);
   fold_constants(graph);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/autodiff/differentiate.h"
 #include "tessera/models/model.h"
 #include "tessera/optim/optimizer_update.h"
 #include "tessera/plan/recompute.h"
@@ -40,6 +41,7 @@ struct TrainingGraphOptions {
   BatchShape shape;  // of one micro-batch
   DType dtype = DType::f32;
   OptimizerOptions optimizer;
+  GradientStorage gradients = GradientStorage::wide;
   Recompute recompute = {};
 };
 

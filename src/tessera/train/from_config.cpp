@@ -167,6 +167,8 @@ TrainingGraphOptions training_graph_options(const RunConfig& config) {
   options.shape = {config.train.micro_batch, config.train.seq_len};
   options.dtype = weight_dtype(config.precision);
   options.optimizer = optimizer_options(config.optimizer);
+  if (config.optimizer.gradient_dtype == PrecisionName::bf16)
+    options.gradients = GradientStorage::rounded_products;
   options.optimizer.parameter_norm = config.metrics.tags == MetricTags::nemo;
   options.recompute = parse_recompute(config.recompute, "recompute");
   return options;

@@ -31,6 +31,7 @@ struct OptimizerKeys {
   double momentum = 0.9;              // of sgd
   bool trust_clip = true;             // of lamb
   PrecisionName state_dtype = PrecisionName::fp32;
+  PrecisionName gradient_dtype = PrecisionName::fp32;
   bool operator==(const OptimizerKeys&) const = default;
 };
 

@@ -91,6 +91,14 @@ void validate(const RunConfig& config) {
            "train.global_batch = {} is not a multiple of train.micro_batch = {} times parallel.dp = {}",
            train.global_batch, train.micro_batch, config.parallel.dp);
   validate_optimizer(config.optimizer);
+  if (config.optimizer.gradient_dtype == PrecisionName::bf16) {
+    TS_CHECK(config.precision == PrecisionName::bf16,
+             "optimizer.gradient_dtype = bf16 needs precision = bf16, found fp32");
+    TS_CHECK(train.global_batch == train.micro_batch * config.parallel.dp,
+             "optimizer.gradient_dtype = bf16 needs a step of one micro-batch, found {}: the gradients of "
+             "several are added up in fp32",
+             train.global_batch / (train.micro_batch * config.parallel.dp));
+  }
   validate_schedule(config.schedule, config.optimizer, config.train.steps);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tessera/base/float_halves.h"
 #include "tessera/runtime/host_tensor.h"
 
 namespace tessera {
@@ -10,16 +11,24 @@ namespace {
 
 float element(const TensorView& view, std::int64_t i) {
   const auto at = static_cast<std::size_t>(i);
+  if (view.dtype == DType::i16) return view.as<std::int16_t>()[at];
   return view.dtype == DType::bf16 ? static_cast<float>(view.as<Bf16>()[at]) : view.as<float>()[at];
 }
 
+// Of low halves the value is the whole weight.
 void set_element(const TensorView& view, std::int64_t i, float value) {
   const auto at = static_cast<std::size_t>(i);
   if (view.dtype == DType::bf16) {
     view.as<Bf16>()[at] = Bf16(value);
+  } else if (view.dtype == DType::i16) {
+    view.as<std::int16_t>()[at] = low_half(std::bit_cast<std::uint32_t>(value));
   } else {
     view.as<float>()[at] = value;
   }
+}
+
+std::string low_halves_of(const std::string& parameter) {
+  return "low." + parameter;
 }
 
 std::vector<PlacedTensor> whole_state(const Graph& graph) {
@@ -54,11 +63,6 @@ Shape WeightStore::shape(const std::string& name) const {
   return at(name).whole.shape;
 }
 
-std::string WeightStore::master_or_self(const std::string& name) const {
-  const std::string master = "master." + name;
-  return contains(master) ? master : name;
-}
-
 template <class F>
 void WeightStore::for_each_run(const PlacedTensor& tensor, F&& f) const {
   const Mesh mesh = ranks_ ? ranks_->mesh() : Mesh{};
@@ -72,29 +76,28 @@ void WeightStore::for_each_run(const PlacedTensor& tensor, F&& f) const {
     end = std::min(end, begin + part);
   }
   const bool counts_on_dp = dp.is_partial() || here.dp == 0 || (dp.is_flat() && here.dp < mesh.ranges());
-  for_each_shard_run(tensor.whole.shape, tensor.placed.on(Axis::tp), mesh.tp, here.tp,
-                     [&](const ShardRun& run) {
-                       const std::int64_t first = std::max(begin, run.local_offset),
-                                          last = std::min(end, run.local_offset + run.count);
-                       if (first >= last) return;
-                       f(run.whole_offset + first - run.local_offset, tensor.compact ? first - begin : first,
-                         last - first, run.first_copy && counts_on_dp);
-                     });
+  for_each_shard_run(
+      tensor.whole.shape, tensor.placed.on(Axis::tp), mesh.tp, here.tp, [&](const ShardRun& run) {
+        const std::int64_t first = std::max(begin, run.local_offset),
+                           last = std::min(end, run.local_offset + run.count);
+        if (first >= last) return;
+        f(Run{run.whole_offset + first - run.local_offset, first, tensor.compact ? first - begin : first,
+              last - first, run.first_copy && counts_on_dp});
+      });
 }
 
-std::vector<float> WeightStore::read(const std::string& name) const {
-  const PlacedTensor& tensor = at(name);
+// `element` reads one of this rank's: element(offset in the shard, offset where the tensor is stored).
+template <class Element>
+std::vector<float> WeightStore::read_whole(const PlacedTensor& tensor, Element&& element) const {
   // Negative zeros, to which a number can be added without a change, be it a negative zero itself.
   std::vector<float> whole(static_cast<std::size_t>(tensor.whole.shape.num_elems()), -0.0f);
-  const bool here = executor_.graph().find_input(name) != kNoValue;
+  const bool here = executor_.graph().find_input(tensor.name) != kNoValue;
   // A tied weight lies on the first and the last stage and counts once; its gradient has a term on each.
   const bool last_of_two = tensor.tied && tensor.role != Role::gradient && ranks_ && ranks_->at().pp > 0;
   if (here && !last_of_two) {
-    const HostTensor host(executor_.device(), executor_.input(name));
-    const TensorView& view = host.view();
-    for_each_run(tensor, [&](std::int64_t at, std::int64_t local, std::int64_t count, bool counts) {
-      for (std::int64_t i = 0; counts && i < count; ++i)
-        whole[static_cast<std::size_t>(at + i)] += element(view, local + i);
+    for_each_run(tensor, [&](const Run& run) {
+      for (std::int64_t i = 0; run.counts && i < run.count; ++i)
+        whole[static_cast<std::size_t>(run.whole + i)] += element(run.shard + i, run.stored + i);
     });
   }
   if (ranks_ && ranks_->world().size() > 1) {
@@ -104,22 +107,46 @@ std::vector<float> WeightStore::read(const std::string& name) const {
   return whole;
 }
 
+std::vector<float> WeightStore::read(const std::string& name) const {
+  const bool here = executor_.graph().find_input(name) != kNoValue;
+  std::optional<HostTensor> host;
+  if (here) host.emplace(executor_.device(), executor_.input(name));
+  return read_whole(at(name),
+                    [&](std::int64_t, std::int64_t stored) { return element(host->view(), stored); });
+}
+
+std::vector<float> WeightStore::read_parameter(const std::string& name) const {
+  const PlacedTensor* const low = find(low_halves_of(name));
+  if (low == nullptr) return read(name);
+  std::optional<HostTensor> rounded, rest;
+  if (executor_.graph().find_input(name) != kNoValue) {
+    rounded.emplace(executor_.device(), executor_.input(name));
+    rest.emplace(executor_.device(), executor_.input(low->name));
+  }
+  // The parameter lies there as the whole shard, of its low halves perhaps a range.
+  return read_whole(*low, [&](std::int64_t shard, std::int64_t stored) {
+    const Bf16 high = rounded->view().as<Bf16>()[static_cast<std::size_t>(shard)];
+    const std::int16_t lower = rest->view().as<std::int16_t>()[static_cast<std::size_t>(stored)];
+    return std::bit_cast<float>(join_halves(high.bits, lower));
+  });
+}
+
 void WeightStore::write(const std::string& name, std::span<const float> values) const {
   const PlacedTensor& tensor = at(name);
   TS_ASSERT(static_cast<std::int64_t>(values.size()) == tensor.whole.shape.num_elems());
   if (executor_.graph().find_input(name) == kNoValue) return;
   HostTensor host(executor_.device(), executor_.input(name));
   const TensorView& view = host.view();
-  for_each_run(tensor, [&](std::int64_t at, std::int64_t local, std::int64_t count, bool) {
-    for (std::int64_t i = 0; i < count; ++i)
-      set_element(view, local + i, values[static_cast<std::size_t>(at + i)]);
+  for_each_run(tensor, [&](const Run& run) {
+    for (std::int64_t i = 0; i < run.count; ++i)
+      set_element(view, run.stored + i, values[static_cast<std::size_t>(run.whole + i)]);
   });
   host.write_back();
 }
 
 void WeightStore::write_parameter(const std::string& name, std::span<const float> values) const {
   write(name, values);
-  if (const std::string master = master_or_self(name); master != name) write(master, values);
+  if (const std::string low = low_halves_of(name); contains(low)) write(low, values);
 }
 
 void WeightStore::fill_parameter(const std::string& name, ThreadPool& pool, const FillPiece& fill,
@@ -139,21 +166,21 @@ void WeightStore::fill_parameter(const std::string& name, ThreadPool& pool, cons
   const auto fill_one = [&](const std::string& tensor_name) {
     if (executor_.graph().find_input(tensor_name) == kNoValue) return;
     const TensorView view = executor_.input(tensor_name);
-    for_each_run(at(tensor_name), [&](std::int64_t first, std::int64_t local, std::int64_t count, bool) {
-      auto* const data = static_cast<std::byte*>(view.data) + local * dtype_bytes(view.dtype);
-      const TensorView there{data, view.dtype, Shape{count}};
+    for_each_run(at(tensor_name), [&](const Run& run) {
+      auto* const data = static_cast<std::byte*>(view.data) + run.stored * dtype_bytes(view.dtype);
+      const TensorView there{data, view.dtype, Shape{run.count}};
       if (normals) {
         NormalNumbers numbers = *normals;
-        numbers.first = first;
+        numbers.first = run.whole;
         if (device.fill_normal(there, numbers)) return;
       }
       HostTensor host(device, there);
-      fill_on_host(host.view(), first);
+      fill_on_host(host.view(), run.whole);
       host.write_back();
     });
   };
   fill_one(name);
-  if (const std::string master = master_or_self(name); master != name) fill_one(master);
+  if (const std::string low = low_halves_of(name); contains(low)) fill_one(low);
 }
 
 }  // namespace tessera

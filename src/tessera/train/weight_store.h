@@ -1,6 +1,6 @@
 // WeightStore: a model's parameters, accumulators and optimizer state as whole fp32 tensors by name,
-// however they lie on the ranks. Files and comparisons go through it; under bf16 the fp32 master copy is
-// what is read and written, and the bf16 weight is its rounding.
+// however they lie on the ranks. Files and comparisons go through it; under bf16 the fp32 weights are what is
+// read and written, of which a parameter is the rounding and "low.<parameter>" the rest.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,8 @@ class WeightStore {
   std::vector<float> read(const std::string& name) const;
   void write(const std::string& name, std::span<const float> values) const;
 
-  // A parameter through its master copy, if it has one.
-  std::vector<float> read_parameter(const std::string& name) const { return read(master_or_self(name)); }
+  // A parameter joined with its low halves, if it has them.
+  std::vector<float> read_parameter(const std::string& name) const;
   void write_parameter(const std::string& name, std::span<const float> values) const;
   // From a function of the whole tensor's elements, of which only this rank's are asked for, in small pieces:
   // no rank ever holds a whole weight. If they are `normals`, the device may make them itself.
@@ -46,8 +46,17 @@ class WeightStore {
  private:
   const PlacedTensor* find(const std::string& name) const;
   const PlacedTensor& at(const std::string& name) const;
-  std::string master_or_self(const std::string& name) const;
-  // f(whole offset, local offset, count, whether this rank's copy is the one that counts)
+  template <class Element>
+  std::vector<float> read_whole(const PlacedTensor& tensor, Element&& element) const;
+  // Elements side by side that this rank holds.
+  struct Run {
+    std::int64_t whole;   // offset in the whole tensor
+    std::int64_t shard;   // in this rank's shard of it
+    std::int64_t stored;  // where they lie: in the shard, or in the range of it that is stored
+    std::int64_t count;
+    bool counts;  // whether this rank's copy is the one that counts
+  };
+  // f(run)
   template <class F>
   void for_each_run(const PlacedTensor& tensor, F&& f) const;
 

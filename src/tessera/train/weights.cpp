@@ -18,11 +18,11 @@ std::int64_t row_elems(const Shape& shape) {
   return shape.num_elems() / shape[0];
 }
 
-// The optimizer's state by parameter. Master copies are saved as the weights themselves.
+// The optimizer's state by parameter. Low halves are saved with the weights, as one number.
 std::map<std::string, std::vector<std::string>> state_names(const WeightStore& store) {
   std::map<std::string, std::vector<std::string>> names;
   for (const PlacedTensor& tensor : store.state()) {
-    if (tensor.role != Role::optimizer_state || tensor.name.starts_with("master.")) continue;
+    if (tensor.role != Role::optimizer_state || tensor.name.starts_with("low.")) continue;
     names[tensor.name.substr(tensor.name.find('.') + 1)].push_back(tensor.name);
   }
   return names;
@@ -169,18 +169,24 @@ CheckpointTensors checkpoint_tensors(const WeightStore& store, std::span<const P
   CheckpointTensors result;
   CheckpointFile weights{kWeightsFile, {}}, optimizer{kOptimizerFile, {}};
   auto names = state_names(store);
-  const auto add = [&](CheckpointFile& file, const std::string& name, const std::string& stored_as) {
+  const auto add_copy = [&](CheckpointFile& file, const std::string& name, std::vector<float> values) {
+    result.gathered.push_back(std::move(values));
+    file.tensors.push_back({name, {result.gathered.back().data(), DType::f32, store.shape(name)}});
+  };
+  const auto add = [&](CheckpointFile& file, const std::string& name) {
     if (store.on_one_rank() && store.executor().device().host_can_read()) {
-      file.tensors.push_back({stored_as, store.executor().input(name)});
-      return;
+      file.tensors.push_back({name, store.executor().input(name)});
+    } else {
+      add_copy(file, name, store.read(name));
     }
-    result.gathered.push_back(store.read(name));
-    file.tensors.push_back({stored_as, {result.gathered.back().data(), DType::f32, store.shape(name)}});
   };
   for (const Parameter& parameter : parameters) {
-    const std::string master = "master." + parameter.name;
-    add(weights, store.contains(master) ? master : parameter.name, parameter.name);
-    for (const std::string& name : names[parameter.name]) add(optimizer, name, name);
+    if (store.contains("low." + parameter.name)) {
+      add_copy(weights, parameter.name, store.read_parameter(parameter.name));
+    } else {
+      add(weights, parameter.name);
+    }
+    for (const std::string& name : names[parameter.name]) add(optimizer, name);
   }
   result.files = {std::move(weights), std::move(optimizer)};
   return result;

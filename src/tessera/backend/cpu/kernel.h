@@ -27,7 +27,8 @@ void for_dtype(DType dtype, F&& f) {
     case DType::f32: return f(float{});
     case DType::bf16: return f(Bf16{});
     case DType::f64: return f(double{});
-    case DType::i32: break;
+    case DType::i32:
+    case DType::i16: break;
   }
   TS_ASSERT(!"floating type");
 }

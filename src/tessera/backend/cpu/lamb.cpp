@@ -28,9 +28,10 @@ struct DirectionFactors {
 };
 
 template <class S, class W>
-void direction_block(const DirectionFactors<Accumulate<W>>& by, const W* weight, Accumulate<W>* grad,
-                     S* moment1, S* moment2, std::int64_t begin, std::int64_t end) {
-  using A = Accumulate<W>;
+void direction_block(const DirectionFactors<Accumulate<typename W::Value>>& by, W weight,
+                     Accumulate<typename W::Value>* grad, S* moment1, S* moment2, std::int64_t begin,
+                     std::int64_t end) {
+  using A = Accumulate<typename W::Value>;
   const DirectionFactors<A> f = by;  // a copy that no store can change, so it stays in registers
 #pragma omp simd
   for (std::int64_t i = begin; i < end; ++i) {
@@ -40,7 +41,7 @@ void direction_block(const DirectionFactors<Accumulate<W>>& by, const W* weight,
     const A adam = f.mean_correction * m / (std::sqrt(v) / f.deviation_correction + f.eps);
     put(moment1[i], m);
     put(moment2[i], v);
-    grad[i] = adam + f.decay * widen(weight[i]);
+    grad[i] = adam + f.decay * weight.get(i);
   }
 }
 
@@ -59,13 +60,12 @@ void lamb_direction(const KernelCall& call, Context& context) {
   for (std::size_t i = 0; i < 3; ++i) TS_ASSERT(call.inputs[i + 1].data == call.outputs[i].data);
   const auto& attrs = call.attrs->as<LambDirectionAttrs>();
   const double step = scalar(call.inputs[4]), clip = scalar(call.inputs[5]);
-  const TensorView* const master = call.inputs.size() == 7 ? &call.inputs[6] : nullptr;
+  const TensorView* const low = call.inputs.size() == 7 ? &call.inputs[6] : nullptr;
   const ElementRange own = own_range(call, attrs.range, call.inputs[0].num_elems());
-  for_update_types(call.inputs[0].dtype, call.inputs[2].dtype, master,
-                   [&]<class T, class S, class W>(T, S, W) {
-                     using A = Accumulate<W>;
+  for_update_types(call.inputs[0], low, own, call.inputs[2].dtype, call.inputs[1].dtype,
+                   [&]<class W, class S, class G>(W weight, S, G) {
+                     using A = Accumulate<typename W::Value>;
                      const DirectionFactors<A> factors(attrs, step, clip);
-                     const W* const weight = own_weight<W>(call.inputs[0], master, own);
                      A* const grad = call.outputs[0].as<A>().data() + own.begin;
                      S* const moment1 = call.outputs[1].as<S>().data();
                      S* const moment2 = call.outputs[2].as<S>().data();
@@ -79,24 +79,20 @@ void lamb(const KernelCall& call, Context& context) {
   TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
   const auto& attrs = call.attrs->as<LambAttrs>();
   const double step_size = scalar(call.inputs[2]) * trust_ratio(attrs, call.inputs[3]);
-  const TensorView* const master = call.outputs.size() == 2 ? &call.outputs[1] : nullptr;
+  const TensorView* const low = call.outputs.size() == 2 ? &call.outputs[1] : nullptr;
   const ElementRange own = own_range(call, attrs.range, call.inputs[0].num_elems());
-  const DType param = call.inputs[0].dtype;
-  for_update_types(param, param, master, [&]<class T, class S, class W>(T, S, W) {
-    using A = Accumulate<W>;
-    const A by = static_cast<A>(step_size);
-    W* const weight = own_weight<W>(call.outputs[0], master, own);
-    const A* const direction = call.inputs[1].as<A>().data() + own.begin;
-    T* const rounded = call.outputs[0].as<T>().data() + own.begin;
-    for_each_elem_block(context.pool, own.size(), [=](std::int64_t begin, std::int64_t end) {
+  const DType no_state = call.inputs[0].dtype;
+  for_update_types(call.outputs[0], low, own, no_state, call.inputs[1].dtype,
+                   [&]<class W, class S, class G>(W weight, S, G) {
+                     using A = Accumulate<typename W::Value>;
+                     const A by = static_cast<A>(step_size);
+                     const A* const direction = call.inputs[1].as<A>().data() + own.begin;
+                     for_each_elem_block(context.pool, own.size(), [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-      for (std::int64_t i = begin; i < end; ++i) {
-        const A w = widen(weight[i]) - by * direction[i];
-        put(weight[i], w);
-        if constexpr (!std::is_same_v<T, W>) put(rounded[i], w);
-      }
-    });
-  });
+                       for (std::int64_t i = begin; i < end; ++i)
+                         weight.set(i, weight.get(i) - by * direction[i]);
+                     });
+                   });
 }
 
 }  // namespace tessera::cpu

@@ -37,14 +37,17 @@ void linear_grad_input(const KernelCall& call, Context& context) {
 void linear_grad_weight(const KernelCall& call, Context& context) {
   const TensorView &dy = call.inputs[1], &x = call.inputs[2];
   const std::int64_t m = dy.shape.num_rows(), n = dy.shape[-1], k = x.shape[-1];
-  for_dtype(dy.dtype, [&]<class T>(T) {
+  const auto run = [&]<class T, class C>(T, C) {
     gemm(context.pool,
-         Gemm<T, T, Accumulate<T>>{.shape = {n, k, m},
-                                   .a = {dy.as<T>().data(), n, true},
-                                   .b = {x.as<T>().data(), k, false},
-                                   .c = {call.outputs[0].as<Accumulate<T>>().data(), k, false},
-                                   .beta = call.starts_sums ? 0.0 : 1.0},
+         Gemm<T, T, C>{.shape = {n, k, m},
+                       .a = {dy.as<T>().data(), n, true},
+                       .b = {x.as<T>().data(), k, false},
+                       .c = {call.outputs[0].as<C>().data(), k, false},
+                       .beta = call.starts_sums ? 0.0 : 1.0},
          call.workspace);
+  };
+  for_dtype(dy.dtype, [&]<class T>(T) {
+    call.outputs[0].dtype == dy.dtype ? run(T{}, T{}) : run(T{}, Accumulate<T>{});
   });
 }
 

@@ -16,6 +16,7 @@ inline double scalar(const TensorView& tensor, std::int64_t index = 0) {
     case DType::i32:
       return tensor.as<std::int32_t>()[at];
     case DType::bf16:
+    case DType::i16:
       break;
   }
   TS_ASSERT(!"a scalar is f32, f64 or i32");

@@ -11,10 +11,11 @@ namespace {
 // two forms differ in which of the decays is 1 and in eps alone.
 struct AdamW {
   static constexpr int kStates = 2;
-  static constexpr bool kWritesWeight = true;
+  static constexpr bool kWritesWeight = true, kStochastic = true;
   struct Factors {
     float decay_before, decay_after, clip, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size,
         deviation_correction, eps;
+    std::uint32_t step;
   };
 
   double beta1, beta2, eps, weight_decay;
@@ -39,7 +40,8 @@ struct AdamW {
             static_cast<float>(1.0 - beta2),
             static_cast<float>(rate / (1.0 - pow(beta1, steps))),
             static_cast<float>(correction),
-            static_cast<float>(torch ? eps : eps / correction)};
+            static_cast<float>(torch ? eps : eps / correction),
+            static_cast<std::uint32_t>(*step)};
   }
   __device__ static void apply(const Factors& f, float& w, const float& grad, float& m, float& v) {
     const float g = grad * f.clip;
@@ -66,15 +68,20 @@ AdamW rule_of(const KernelCall& call) {
 UpdateTensors tensors_of(const KernelCall& call) {
   TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
   for (std::size_t i = 1; i < 3; ++i) TS_ASSERT(call.inputs[i + 1].data == call.outputs[i].data);
-  const TensorView* const master = call.outputs.size() == 4 ? &call.outputs[3] : nullptr;
-  return {call.outputs[0],  call.inputs[1],
-          &call.outputs[1], &call.outputs[2],
-          master,           own_range(call, call.attrs->as<AdamWAttrs>().range, call.inputs[0].num_elems())};
+  const auto& attrs = call.attrs->as<AdamWAttrs>();
+  const TensorView* const low = call.outputs.size() == 4 ? &call.outputs[3] : nullptr;
+  return {call.outputs[0],
+          call.inputs[1],
+          &call.outputs[1],
+          &call.outputs[2],
+          low,
+          own_range(call, attrs.range, call.inputs[0].num_elems()),
+          attrs.parameter_hash};
 }
 
 bool same_types(const UpdateTensors& a, const UpdateTensors& b) {
   return a.param.dtype == b.param.dtype && a.state1->dtype == b.state1->dtype &&
-         (a.master == nullptr) == (b.master == nullptr);
+         a.grad.dtype == b.grad.dtype && (a.low == nullptr) == (b.low == nullptr);
 }
 
 }  // namespace

@@ -1,9 +1,19 @@
 #include "tessera/backend/cuda/initial_values.h"
 #include "tessera/backend/cuda/launch.cuh"
+#include "tessera/base/float_halves.h"
 #include "tessera/base/philox.h"
 
 namespace tessera::cuda {
 namespace {
+
+template <class T>
+__device__ T stored(float value) {
+  if constexpr (std::is_same_v<T, std::int16_t>) {
+    return low_half(__float_as_uint(value));
+  } else {
+    return narrow<T>(value);
+  }
+}
 
 // A thread makes the four numbers of one Philox block, of which the first and the last may lie outside.
 template <class T>
@@ -21,7 +31,7 @@ __global__ void write_normals(T* to, std::int64_t count, NormalNumbers numbers) 
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const std::int64_t at = 4 * group + pair + i - numbers.first;
-      if (at >= 0 && at < count) to[at] = narrow<T>(deviation * normals[i]);
+      if (at >= 0 && at < count) to[at] = stored<T>(deviation * normals[i]);
     }
   }
 }
@@ -31,9 +41,10 @@ __global__ void write_normals(T* to, std::int64_t count, NormalNumbers numbers) 
 void fill_normal(Context& context, const TensorView& to, const NormalNumbers& numbers) {
   const std::int64_t count = to.num_elems(), groups = (numbers.first + count + 3) / 4 - numbers.first / 4;
   if (count == 0) return;
-  for_dtype(to.dtype, [&]<class T>(T) {
+  const auto write = [&]<class T>(T) {
     write_normals<<<num_blocks(groups, kThreads), kThreads, 0, context.stream>>>(data<T>(to), count, numbers);
-  });
+  };
+  to.dtype == DType::i16 ? write(std::int16_t{}) : for_dtype(to.dtype, write);
 }
 
 }  // namespace tessera::cuda

@@ -8,7 +8,7 @@ namespace {
 // Leaves Adam's direction plus decay in the gradient's place.
 struct Direction {
   static constexpr int kStates = 2;
-  static constexpr bool kWritesWeight = false;
+  static constexpr bool kWritesWeight = false, kStochastic = false;
   struct Factors {
     float decay, clip, beta1, one_minus_beta1, beta2, one_minus_beta2, mean_correction, deviation_correction,
         eps;
@@ -42,7 +42,7 @@ struct Direction {
 // norm of zero leaves the direction as it is.
 struct Lamb {
   static constexpr int kStates = 0;
-  static constexpr bool kWritesWeight = true;
+  static constexpr bool kWritesWeight = true, kStochastic = false;
   struct Factors {
     float step_size;
   };
@@ -73,8 +73,8 @@ void lamb_direction(const KernelCall& call, Context& context) {
                        a.weight_decay,
                        data<std::int32_t>(call.inputs[4]),
                        data<float>(call.inputs[5])};
-  const TensorView* const master = call.inputs.size() == 7 ? &call.inputs[6] : nullptr;
-  run_update(call, context, {call.inputs[0], call.outputs[0], &call.outputs[1], &call.outputs[2], master},
+  const TensorView* const low = call.inputs.size() == 7 ? &call.inputs[6] : nullptr;
+  run_update(call, context, {call.inputs[0], call.outputs[0], &call.outputs[1], &call.outputs[2], low},
              a.range, rule);
 }
 
@@ -82,8 +82,8 @@ void lamb(const KernelCall& call, Context& context) {
   TS_ASSERT(call.inputs[0].data == call.outputs[0].data);
   const auto& a = call.attrs->as<LambAttrs>();
   const Lamb rule{a.adapt, a.trust_clip, data<float>(call.inputs[2]), data<float>(call.inputs[3]) + a.index};
-  const TensorView* const master = call.outputs.size() == 2 ? &call.outputs[1] : nullptr;
-  run_update(call, context, {call.outputs[0], call.inputs[1], nullptr, nullptr, master}, a.range, rule);
+  const TensorView* const low = call.outputs.size() == 2 ? &call.outputs[1] : nullptr;
+  run_update(call, context, {call.outputs[0], call.inputs[1], nullptr, nullptr, low}, a.range, rule);
 }
 
 }  // namespace tessera::cuda

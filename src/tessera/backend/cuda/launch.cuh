@@ -24,6 +24,7 @@ void for_dtype(DType dtype, F&& f) {
       return f(BFloat{});
     case DType::f64:
     case DType::i32:
+    case DType::i16:
       break;
   }
   TS_ASSERT(!"f32 or bf16");
@@ -68,6 +69,18 @@ void allow_shared_bytes(Kernel* kernel, std::size_t bytes) {
   check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
              "ask for shared memory");
+}
+
+// As many blocks of kThreads as the GPU runs at once: the grid of a kernel whose blocks walk through the
+// work. One more and a last few blocks would run alone.
+template <class Kernel>
+unsigned resident_blocks(Kernel* kernel) {
+  int device = 0, processors = 0, per_processor = 0;
+  check_cuda(cudaGetDevice(&device), "find the GPU");
+  check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "find the GPU");
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, 0),
+             "choose a grid");
+  return static_cast<unsigned>(processors * std::max(1, per_processor));
 }
 
 // The call's workspace from `offset` bytes on.

@@ -49,7 +49,7 @@ Product linear_grad_weight_product(const KernelCall& call) {
           .n = k,
           .k = m,
           .dtype = dy.dtype,
-          .c_dtype = DType::f32,
+          .c_dtype = call.outputs[0].dtype,
           .a = {dy.data, n, true},
           .b = {x.data, k, false},
           .c = call.outputs[0].data,

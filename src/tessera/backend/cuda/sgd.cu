@@ -6,7 +6,7 @@ namespace {
 
 struct Sgd {
   static constexpr int kStates = 1;
-  static constexpr bool kWritesWeight = true;
+  static constexpr bool kWritesWeight = true, kStochastic = false;
   struct Factors {
     float rate, clip, decay, kept;
   };
@@ -29,9 +29,8 @@ void sgd(const KernelCall& call, Context& context) {
   TS_ASSERT(call.inputs[0].data == call.outputs[0].data && call.inputs[2].data == call.outputs[1].data);
   const auto& a = call.attrs->as<SgdAttrs>();
   const Sgd rule{a.momentum, a.weight_decay, data<float>(call.inputs[3]), data<float>(call.inputs[4])};
-  const TensorView* const master = call.outputs.size() == 3 ? &call.outputs[2] : nullptr;
-  run_update(call, context, {call.outputs[0], call.inputs[1], &call.outputs[1], nullptr, master}, a.range,
-             rule);
+  const TensorView* const low = call.outputs.size() == 3 ? &call.outputs[2] : nullptr;
+  run_update(call, context, {call.outputs[0], call.inputs[1], &call.outputs[1], nullptr, low}, a.range, rule);
 }
 
 }  // namespace tessera::cuda

@@ -115,12 +115,11 @@ class Squares {
 
  private:
   void sum_chunks() {
-    constexpr unsigned kMostBlocks = 132 * 8;
     if (stretches_.count == 0) return;
     for_dtype(dtype_, [&]<class T>(T) {
       const unsigned num_chunks = stretches_.end_chunk - stretches_.first_chunk;
-      square_chunks<T>
-          <<<std::min(kMostBlocks, num_chunks), kThreads, 0, context_.stream>>>(stretches_, of_chunk_);
+      const unsigned blocks = std::min(resident_blocks(square_chunks<T>), num_chunks);
+      square_chunks<T><<<blocks, kThreads, 0, context_.stream>>>(stretches_, of_chunk_);
     });
     stretches_.count = 0;
     stretches_.first_chunk = stretches_.end_chunk;
@@ -198,7 +197,12 @@ void sum_squares_of_many(std::span<const KernelCall> calls, Context& context) {
     return;
   }
   Squares squares(context, chunks_of(calls.front()));
-  for (const KernelCall& call : calls) add_all(call, squares);
+  // A launch has one element type.
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const KernelCall& call : calls) {
+      if (call.inputs[0].dtype == dtype) add_all(call, squares);
+    }
+  }
   squares.finish();
 }
 

@@ -9,41 +9,55 @@
 
 namespace tessera::cuda {
 
-// Calls f with values of the types of: the parameter, its state, and the weight that is updated, which is the
-// parameter or its master copy.
-template <class F>
-void for_update_types(DType param, DType state, bool has_master, F&& f) {
-  if (param == DType::f32) {
-    return state == DType::bf16 ? f(float{}, BFloat{}, float{}) : f(float{}, float{}, float{});
-  }
-  TS_ASSERT(param == DType::bf16);
-  return has_master ? f(BFloat{}, float{}, float{}) : f(BFloat{}, BFloat{}, BFloat{});
-}
-
-// Where an update's operands lie: parameter and gradient whole, state and master copy as this rank's range.
+// Where an update's operands lie: parameter and gradient whole, state and low halves as this rank's range.
 struct UpdateTensors {
   const TensorView& param;
   const TensorView& grad;
   const TensorView* state1 = nullptr;
   const TensorView* state2 = nullptr;
-  const TensorView* master = nullptr;
+  const TensorView* low = nullptr;
   ElementRange own = {};
+  std::uint64_t parameter_hash = 0;
+
+  DType state_dtype() const { return state1 ? state1->dtype : param.dtype; }
 };
 
-template <class T, class S, class W>
-UpdateElements<T, S, W> own_elements(const UpdateTensors& t) {
-  UpdateElements<T, S, W> e{t.master ? data<W>(*t.master) : static_cast<W*>(t.param.data) + t.own.begin,
-                            data<float>(t.grad) + t.own.begin,
-                            t.state1 ? data<S>(*t.state1) : nullptr,
-                            t.state2 ? data<S>(*t.state2) : nullptr,
-                            data<T>(t.param) + t.own.begin,
-                            t.own.size(),
-                            false};
+// Calls f with the UpdateTypes of the tensors. A rule that keeps a direction in the gradient's place needs it
+// wide.
+template <class Rule, class F>
+void for_update_types(const UpdateTensors& t, F&& f) {
+  if (t.param.dtype == DType::f32) {
+    return t.state_dtype() == DType::bf16 ? f(UpdateTypes<float, BFloat, float, false>{})
+                                          : f(UpdateTypes<float, float, float, false>{});
+  }
+  TS_ASSERT(t.param.dtype == DType::bf16);
+  if constexpr (Rule::kWritesWeight && Rule::kStates > 0) {
+    if (t.grad.dtype == DType::bf16) {
+      return t.low ? f(UpdateTypes<BFloat, float, BFloat, true>{})
+                   : f(UpdateTypes<BFloat, BFloat, BFloat, false>{});
+    }
+  }
+  return t.low ? f(UpdateTypes<BFloat, float, float, true>{})
+               : f(UpdateTypes<BFloat, BFloat, float, false>{});
+}
+
+template <class Types>
+UpdateElements<Types> own_elements(const UpdateTensors& t) {
+  using S = typename Types::State;
+  UpdateElements<Types> e{data<typename Types::Param>(t.param) + t.own.begin,
+                          t.low ? data<std::int16_t>(*t.low) : nullptr,
+                          data<typename Types::Grad>(t.grad) + t.own.begin,
+                          t.state1 ? data<S>(*t.state1) : nullptr,
+                          t.state2 ? data<S>(*t.state2) : nullptr,
+                          t.own.size(),
+                          t.own.begin,
+                          t.parameter_hash,
+                          false};
   const auto aligned = []<class E>(const E* at) {
-    return reinterpret_cast<std::uintptr_t>(at) % (4 * sizeof(E)) == 0;
+    return reinterpret_cast<std::uintptr_t>(at) % (kUpdatePack * sizeof(E)) == 0;
   };
   e.in_packs =
-      aligned(e.weight) && aligned(e.grad) && aligned(e.state1) && aligned(e.state2) && aligned(e.rounded);
+      aligned(e.param) && aligned(e.low) && aligned(e.grad) && aligned(e.state1) && aligned(e.state2);
   return e;
 }
 
@@ -51,20 +65,18 @@ UpdateElements<T, S, W> own_elements(const UpdateTensors& t) {
 // them. The bits do not depend on which tensors share a launch.
 template <class Rule>
 void run_updates(Context& context, std::span<const UpdateTensors> all, const Rule& rule) {
-  const UpdateTensors& one = all.front();
-  const DType state = one.state1 ? one.state1->dtype : one.param.dtype;
-  for_update_types(one.param.dtype, state, one.master != nullptr, [&]<class T, class S, class W>(T, S, W) {
-    UpdateTable<T, S, W> table;
+  for_update_types<Rule>(all.front(), [&]<class Types>(Types) {
+    UpdateTable<Types> table;
     const auto launch = [&] {
-      constexpr unsigned kMostBlocks = 132 * 5;  // as many as run at once
       if (table.num_chunks == 0) return;
-      update_chunks<<<std::min(kMostBlocks, table.num_chunks), kThreads, 0, context.stream>>>(table, rule);
+      const unsigned most = resident_blocks(update_chunks<Rule, Types>);
+      update_chunks<<<std::min(most, table.num_chunks), kThreads, 0, context.stream>>>(table, rule);
       table.num_tensors = table.num_chunks = 0;
     };
     for (const UpdateTensors& tensors : all) {
       if (tensors.own.size() == 0) continue;
       if (table.num_tensors == kUpdateTensors) launch();
-      table.add(own_elements<T, S, W>(tensors));
+      table.add(own_elements<Types>(tensors));
     }
     launch();
   });
