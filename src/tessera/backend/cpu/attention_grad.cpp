@@ -232,17 +232,22 @@ struct Backward {
   // Of the rows of a block of scores and of dP.
   void differentiate_rows(const QueryBlock& queries, const KeyBlock& keys, std::int64_t num_queries,
                           bool on_diagonal, const Scratch<T>& s) const {
-    for (std::int64_t r = 0; r < num_queries; ++r) {
-      const std::int64_t q = queries.first + r;
-      const std::int64_t visible = on_diagonal ? std::min(q - keys.first + 1, keys.count) : keys.count;
-      T *const probs = s.probs + r * kKeyBlock, *const dscores = s.dscores + r * kKeyBlock;
-      if (shape.dropout.drops()) {
-        const KeepBits row = keep_bits(shape, queries.sequence, queries.head, q);
-        differentiate_dropped_row(probs, dscores, visible, s.lse[q], s.delta[q], row, keys.first);
-      } else {
-        differentiate_row(probs, dscores, visible, s.lse[q], s.delta[q]);
+    const auto visible = [&](std::int64_t r) {
+      return on_diagonal ? std::min(queries.first + r - keys.first + 1, keys.count) : keys.count;
+    };
+    const T* const lse = s.lse + queries.first;
+    const T* const delta = s.delta + queries.first;
+    // A loop of its own for dropout: among its code the other one ran slower.
+    if (shape.dropout.drops()) {
+      for (std::int64_t r = 0; r < num_queries; ++r) {
+        const KeepBits row = keep_bits(shape, queries.sequence, queries.head, queries.first + r);
+        differentiate_dropped_row(s.probs + r * kKeyBlock, s.dscores + r * kKeyBlock, visible(r), lse[r],
+                                  delta[r], row, keys.first);
       }
+      return;
     }
+    for (std::int64_t r = 0; r < num_queries; ++r)
+      differentiate_row(s.probs + r * kKeyBlock, s.dscores + r * kKeyBlock, visible(r), lse[r], delta[r]);
   }
 
   // Scores to probabilities, and dP to dS; both zero where the query sees no key.
@@ -257,8 +262,9 @@ struct Backward {
   }
 
   // The same with dropout: probabilities come out as those that multiplied V.
-  static void differentiate_dropped_row(T* probs, T* dscores, std::int64_t num_visible, T lse, T delta,
-                                        const KeepBits& row, std::int64_t k0) {
+  [[gnu::noinline]] static void differentiate_dropped_row(T* probs, T* dscores, std::int64_t num_visible,
+                                                          T lse, T delta, const KeepBits& row,
+                                                          std::int64_t k0) {
     const std::int64_t columns = columns_at_work<T>(num_visible);
     std::array<std::uint16_t, kKeyBlock> bits;
     row.draw(k0, columns, bits);
