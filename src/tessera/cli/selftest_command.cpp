@@ -9,7 +9,7 @@ namespace {
 struct SelftestArguments {
   std::string device = "cuda", op;
   std::int64_t seed = 1234;
-  bool small = false, quiet = false;
+  bool small = false, brief = false, quiet = false;
 };
 
 // Ranks are threads already, so each has one of its own.
@@ -38,7 +38,7 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
                    Tally& tally) {
   CaseResult result;
   try {
-    result = run_case(op_case, devices, {static_cast<std::uint64_t>(arguments.seed), true});
+    result = run_case(op_case, devices, {static_cast<std::uint64_t>(arguments.seed), !arguments.brief});
   } catch (const PeerFailed&) {
     throw;
   } catch (const Error& e) {
@@ -57,6 +57,14 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
   }
 }
 
+constexpr std::int64_t kBriefElements = std::int64_t{1} << 22;
+
+std::int64_t most_elements(const OpCase& op_case) {
+  std::int64_t most = 0;
+  for (const CaseInput& input : op_case.inputs) most = std::max(most, input.type.shape.num_elems());
+  return most;
+}
+
 }  // namespace
 
 int selftest_command(int argc, const char* const* argv) {
@@ -67,6 +75,9 @@ int selftest_command(int argc, const char* const* argv) {
   options.option("--seed N", &arguments.seed, "of the operands");
   options.option("--op NAME", &arguments.op, "only this op's cases");
   options.flag("--small", &arguments.small, "leave out the cases that take a CPU long");
+  options.flag("--brief", &arguments.brief,
+               "time nothing and leave out operands of more than 4 million elements: for compute-sanitizer, "
+               "under which a device is a hundred times slower");
   options.flag("--quiet", &arguments.quiet, "print only what fails");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
 
@@ -75,6 +86,7 @@ int selftest_command(int argc, const char* const* argv) {
   Tally tally;
   for (const OpCase& op_case : op_cases()) {
     if (arguments.small && op_case.large) continue;
+    if (arguments.brief && most_elements(op_case) > kBriefElements) continue;
     if (!arguments.op.empty() && arguments.op != op_name(op_case.op)) continue;
     run_and_print(op_case, devices, arguments, tally);
   }
