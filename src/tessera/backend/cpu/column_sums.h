@@ -28,7 +28,7 @@ void add_rows(const T* from, std::int64_t columns, double* to, std::int64_t widt
 // sums[c] += sum over r of matrix[r * columns + c], columns = sums.size(); added up in double.
 template <class T>
 void add_column_sums(ThreadPool& pool, std::span<const T> matrix, std::span<Accumulate<T>> sums) {
-  constexpr std::int64_t kStrip = 384;  // long runs of a row, and still a few tasks
+  constexpr std::int64_t kStrip = 128;
   constexpr int kRows = 8;
   const auto columns = static_cast<std::int64_t>(sums.size());
   const std::int64_t num_rows = static_cast<std::int64_t>(matrix.size()) / columns;
