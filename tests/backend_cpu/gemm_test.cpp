@@ -154,6 +154,8 @@ TEST(Gemm, ScalesWhatCHolds) {
 TEST(Gemm, BlocksOfRowsAndColumnsMeet) {
   check_all_orientations<float, float, float>({.shape = {4103, 9, 3}});
   check_all_orientations<float, float, float>({.shape = {5, 4211, 3}, .bias = true});
+  check_all_orientations<float, float, float>({.shape = {9, 1555, 770}, .bias = true});
+  check_all_orientations<float, float, float>({.shape = {3101, 3, 770}, .beta = 1});
 }
 
 // Blocks of more than 2 MiB are packed past the caches, in whole aligned vectors if K allows.
@@ -180,6 +182,10 @@ TEST(Gemm, BitsDoNotDependOnTheNumberOfThreads) {
   check_bits<float, float, float>({.shape = {301, 517, 803}, .transpose_a = true, .beta = 1});
   check_bits<Bf16, Bf16, Bf16>({.shape = {301, 517, 803}, .transpose_b = true, .beta = 1});
   check_bits<double, double, double>({.shape = {301, 217, 103}});
+  // Several blocks of N and K, and of M and K.
+  check_bits<float, float, float>({.shape = {40, 1701, 803}, .transpose_b = true, .bias = true});
+  check_bits<float, float, float>({.shape = {3101, 40, 803}, .transpose_a = true, .beta = 1});
+  check_bits<Bf16, Bf16, Bf16>({.shape = {40, 1701, 803}, .transpose_b = true, .beta = 1});
 }
 
 TEST(Gemm, BitsOfARowDoNotDependOnTheRowsAroundIt) {
