@@ -1,3 +1,10 @@
+# tessera_join_sources(target): up to twelve sources as one, whose headers are read and whose templates are made once.
+# Of the library only under sanitizers: elsewhere a file that lacks an include has to fail.
+function(tessera_join_sources target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # takes a joined source for a header
+endfunction()
+
 # tessera_module(folder DEPENDS a b LIBRARIES x y): one static library per folder of src/tessera.
 #
 # A folder links only what it may see, so including another folder's header compiles but does not
@@ -10,6 +17,9 @@ function(tessera_module folder)
     message(FATAL_ERROR "no sources in ${folder}")
   endif()
   add_library(tessera_${name} STATIC ${sources})
+  if(TESSERA_SANITIZE)
+    tessera_join_sources(tessera_${name})
+  endif()
   set_property(GLOBAL APPEND PROPERTY TESSERA_MODULES tessera_${name})  # for package.cmake
   set_target_properties(tessera_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(tessera_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
@@ -30,6 +40,7 @@ function(tessera_tests folder)
     message(FATAL_ERROR "no tests in tests/${folder}")
   endif()
   add_executable(${name}_tests ${sources})
+  tessera_join_sources(${name}_tests)
   foreach(dep ${T_DEPENDS})
     string(REPLACE "/" "_" dep_name ${dep})
     target_link_libraries(${name}_tests PRIVATE tessera_${dep_name})

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "backend_cpu/random_elems.h"
 #include "tessera/backend/cpu/attention_grad.h"
 #include "tessera/base/philox.h"
 
@@ -108,19 +109,6 @@ Naive naive_attention(const AttentionShape& s, const Doubles& qkv, const Doubles
   return result;
 }
 
-template <class S>
-std::vector<S> random_elems(std::int64_t n, std::uint64_t stream) {
-  std::vector<S> v(index(n));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = S(philox_normal(11, stream, i));
-  return v;
-}
-
-double wide(double x) {
-  return x;
-}
-double wide(Bf16 x) {
-  return static_cast<float>(x);
-}
 template <class S>
 Doubles widened(const std::vector<S>& v) {
   Doubles d;

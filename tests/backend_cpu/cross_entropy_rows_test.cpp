@@ -8,21 +8,21 @@
 namespace tessera::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 45;
+constexpr std::int64_t kTokens = 45;
 constexpr double kScale = 0.25;
 
-struct Case {
+struct RowsCase {
   HostTensor logits, targets, scale;
   double loss = 0;
   std::vector<double> grad;
 };
 
-Case make_case(DType dtype, std::int64_t n) {
-  Case c{random_tensor(dtype, {5, kRows / 5, n}, 1, 4.0), random_ids({5, kRows / 5}, 2, -1, n - 1),
-         HostTensor({accumulate_dtype(dtype), {}}, {kScale})};
+RowsCase make_case(DType dtype, std::int64_t n) {
+  RowsCase c{random_tensor(dtype, {5, kTokens / 5, n}, 1, 4.0), random_ids({5, kTokens / 5}, 2, -1, n - 1),
+             HostTensor({accumulate_dtype(dtype), {}}, {kScale})};
   const std::vector<double> x = c.logits.values(), targets = c.targets.values();
   c.grad.assign(x.size(), 0.0);
-  for (std::int64_t r = 0; r < kRows; ++r) {
+  for (std::int64_t r = 0; r < kTokens; ++r) {
     if (targets[r] < 0) continue;
     double sum = 0;
     for (std::int64_t i = r * n; i < (r + 1) * n; ++i) sum += std::exp(x[i]);
@@ -38,7 +38,7 @@ Case make_case(DType dtype, std::int64_t n) {
 TEST(CpuCrossEntropy, LossAndGradient) {
   for (DType dtype : kFloatingTypes) {
     for (std::int64_t n : kOddSizes) {
-      const Case c = make_case(dtype, n);
+      const RowsCase c = make_case(dtype, n);
       const std::vector<HostTensor> inputs = {c.logits, c.targets, c.scale};
       const auto loss = run_kernel(cpu::softmax_cross_entropy, Op::softmax_cross_entropy, {}, inputs)[0];
       const auto grad =

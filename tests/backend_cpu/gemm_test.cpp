@@ -7,12 +7,12 @@
 #include <cstring>
 #include <vector>
 
-#include "tessera/base/philox.h"
+#include "backend_cpu/random_elems.h"
 
 namespace tessera::cpu {
 namespace {
 
-struct Case {
+struct GemmCase {
   GemmShape shape;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -22,23 +22,9 @@ struct Case {
   std::int64_t padding = 0;  // elements between rows
 };
 
-template <class T>
-std::vector<T> random_elems(std::int64_t n, std::uint64_t stream) {
-  std::vector<T> v(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = T(philox_normal(7, stream, i));
-  return v;
-}
-
-double wide(double x) {
-  return x;
-}
-double wide(Bf16 x) {
-  return static_cast<float>(x);
-}
-
 template <class A, class B, class C>
 struct Problem {
-  explicit Problem(const Case& c)
+  explicit Problem(const GemmCase& c)
       : test(c),
         lda((c.transpose_a ? c.shape.m : c.shape.k) + c.padding),
         ldb((c.transpose_b ? c.shape.k : c.shape.n) + c.padding),
@@ -105,7 +91,7 @@ struct Problem {
     }
   }
 
-  Case test;
+  GemmCase test;
   std::int64_t lda, ldb, ldc;
   std::vector<A> a;
   std::vector<B> b;
@@ -114,7 +100,7 @@ struct Problem {
 };
 
 template <class A, class B, class C>
-void check_all_orientations(Case c) {
+void check_all_orientations(GemmCase c) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       c.transpose_a = transpose_a;
@@ -126,7 +112,7 @@ void check_all_orientations(Case c) {
 
 template <class A, class B, class C>
 void check_type() {
-  const std::vector<Case> cases = {
+  const std::vector<GemmCase> cases = {
       {.shape = {1, 1, 1}},
       {.shape = {1, 97, 13}, .padding = 3},
       {.shape = {31, 1, 17}, .bias = true},
@@ -139,7 +125,7 @@ void check_type() {
       {.shape = {0, 5, 3}},
       {.shape = {5, 0, 3}},
   };
-  for (const Case& c : cases) check_all_orientations<A, B, C>(c);
+  for (const GemmCase& c : cases) check_all_orientations<A, B, C>(c);
 }
 
 TEST(Gemm, FloatMatchesTheNaiveProduct) {
@@ -168,6 +154,8 @@ TEST(Gemm, ScalesWhatCHolds) {
 TEST(Gemm, BlocksOfRowsAndColumnsMeet) {
   check_all_orientations<float, float, float>({.shape = {4103, 9, 3}});
   check_all_orientations<float, float, float>({.shape = {5, 4211, 3}, .bias = true});
+  check_all_orientations<float, float, float>({.shape = {9, 1555, 770}, .bias = true});
+  check_all_orientations<float, float, float>({.shape = {3101, 3, 770}, .beta = 1});
 }
 
 // Blocks of more than 2 MiB are packed past the caches, in whole aligned vectors if K allows.
@@ -180,7 +168,7 @@ TEST(Gemm, LargeBlocksAreStoredPastTheCaches) {
 }
 
 template <class A, class B, class C>
-void check_bits(const Case& c) {
+void check_bits(const GemmCase& c) {
   const Problem<A, B, C> problem(c);
   const std::vector<C> one = problem.run(1);
   for (const int num_threads : {2, 3, 5}) {
@@ -194,11 +182,15 @@ TEST(Gemm, BitsDoNotDependOnTheNumberOfThreads) {
   check_bits<float, float, float>({.shape = {301, 517, 803}, .transpose_a = true, .beta = 1});
   check_bits<Bf16, Bf16, Bf16>({.shape = {301, 517, 803}, .transpose_b = true, .beta = 1});
   check_bits<double, double, double>({.shape = {301, 217, 103}});
+  // Several blocks of N and K, and of M and K.
+  check_bits<float, float, float>({.shape = {40, 1701, 803}, .transpose_b = true, .bias = true});
+  check_bits<float, float, float>({.shape = {3101, 40, 803}, .transpose_a = true, .beta = 1});
+  check_bits<Bf16, Bf16, Bf16>({.shape = {40, 1701, 803}, .transpose_b = true, .beta = 1});
 }
 
 TEST(Gemm, BitsOfARowDoNotDependOnTheRowsAroundIt) {
-  const Case all{.shape = {45, 131, 900}, .transpose_b = true};
-  Case one = all;
+  const GemmCase all{.shape = {45, 131, 900}, .transpose_b = true};
+  GemmCase one = all;
   one.shape.m = 1;
   const auto many_rows = Problem<float, float, float>(all).run(1);
   const auto one_row = Problem<float, float, float>(one).run(1);

@@ -13,6 +13,10 @@ namespace tessera::cpu {
 inline const std::vector<DType> kFloatingTypes = {DType::f32, DType::bf16, DType::f64};
 inline const std::vector<std::int64_t> kOddSizes = {1, 3, 17, 1000};
 
+// Of both norms: enough rows for several parts of the gradient's partial sums at the larger widths.
+inline constexpr std::int64_t kNormRows = 130;
+inline constexpr double kNormEps = 1e-5;
+
 struct HostTensor {
   ValueType type;
   std::vector<std::byte> bytes;

@@ -6,9 +6,6 @@
 namespace tessera::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 130;  // several parts of the gradient's partial sums at the larger widths
-constexpr double kEps = 1e-5;
-
 struct Rows {
   std::vector<double> mean, inverse_deviation;
 };
@@ -20,7 +17,7 @@ Rows naive_statistics(const std::vector<double>& x, std::int64_t n) {
     for (std::int64_t c = 0; c < n; ++c) mean += x[row + c] / static_cast<double>(n);
     for (std::int64_t c = 0; c < n; ++c) variance += std::pow(x[row + c] - mean, 2) / static_cast<double>(n);
     rows.mean.push_back(mean);
-    rows.inverse_deviation.push_back(1 / std::sqrt(variance + kEps));
+    rows.inverse_deviation.push_back(1 / std::sqrt(variance + kNormEps));
   }
   return rows;
 }
@@ -28,15 +25,16 @@ Rows naive_statistics(const std::vector<double>& x, std::int64_t n) {
 TEST(CpuLayerNorm, MatchesTheDefinition) {
   for (DType dtype : kFloatingTypes) {
     for (std::int64_t n : kOddSizes) {
-      const HostTensor x = random_tensor(dtype, {2, kRows / 2, n}, 1);
+      const HostTensor x = random_tensor(dtype, {2, kNormRows / 2, n}, 1);
       const HostTensor weight = random_tensor(dtype, {n}, 2), bias = random_tensor(dtype, {n}, 3);
       const std::vector<double> in = x.values(), w = weight.values(), b = bias.values();
       const Rows rows = naive_statistics(in, n);
       std::vector<double> wanted(in.size());
-      for (std::int64_t i = 0; i < kRows * n; ++i) {
+      for (std::int64_t i = 0; i < kNormRows * n; ++i) {
         wanted[i] = (in[i] - rows.mean[i / n]) * rows.inverse_deviation[i / n] * w[i % n] + b[i % n];
       }
-      const auto found = run_kernel(cpu::layer_norm, Op::layer_norm, LayerNormAttrs{kEps}, {x, weight, bias});
+      const auto found =
+          run_kernel(cpu::layer_norm, Op::layer_norm, LayerNormAttrs{kNormEps}, {x, weight, bias});
       // Three close numbers lose digits when their mean is taken off.
       expect_close(found[0], wanted, dtype, n == 3 ? 10 : 1);
       expect_close(found[1], rows.mean, accumulate_dtype(dtype));
@@ -59,16 +57,17 @@ TEST(CpuLayerNorm, Gradient) {
   for (DType dtype : kFloatingTypes) {
     for (std::int64_t n : kOddSizes) {
       const DType sums_dtype = accumulate_dtype(dtype);
-      const HostTensor dy = random_tensor(dtype, {kRows, n}, 1), x = random_tensor(dtype, {kRows, n}, 2);
+      const HostTensor dy = random_tensor(dtype, {kNormRows, n}, 1),
+                       x = random_tensor(dtype, {kNormRows, n}, 2);
       const HostTensor weight = random_tensor(dtype, {n}, 3);
       const HostTensor weight_sums = random_tensor(sums_dtype, {n}, 4),
                        bias_sums = random_tensor(sums_dtype, {n}, 5);
-      const HostTensor mean = random_tensor(sums_dtype, {kRows}, 6),
-                       deviation = random_tensor(sums_dtype, {kRows}, 7);
+      const HostTensor mean = random_tensor(sums_dtype, {kNormRows}, 6),
+                       deviation = random_tensor(sums_dtype, {kNormRows}, 7);
       const std::vector<double> g = dy.values(), in = x.values(), w = weight.values();
       const std::vector<double> means = mean.values(), scales = deviation.values();
       std::vector<double> dx(in.size()), dweight = weight_sums.values(), dbias = bias_sums.values();
-      for (std::int64_t r = 0; r < kRows; ++r) {
+      for (std::int64_t r = 0; r < kNormRows; ++r) {
         double sum = 0, dot = 0;
         for (std::int64_t c = 0; c < n; ++c) {
           const double normed = (in[r * n + c] - means[r]) * scales[r];

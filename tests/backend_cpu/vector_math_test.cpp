@@ -62,6 +62,16 @@ TEST(VectorMath, Exp) {
   EXPECT_TRUE(std::isnan(exp(std::nanf(""))));
 }
 
+TEST(VectorMath, BoundedExp) {
+  const auto exact = [](double x) { return x < -87 ? 0.0 : std::exp(x); };
+  expect_close([](float x) { return bounded_exp(x < 80.0f ? x : 80.0f); },
+               [&](double x) { return exact(std::min(x, 80.0)); }, kMax, 2.0);
+  EXPECT_EQ(bounded_exp(0.0f), 1.0f);
+  EXPECT_EQ(bounded_exp(-87.0f), exp(-87.0f));
+  EXPECT_EQ(bounded_exp(-kInfinity), 0.0f);
+  EXPECT_TRUE(std::isnan(bounded_exp(std::nanf(""))));
+}
+
 TEST(VectorMath, Tanh) {
   expect_close([](float x) { return tanh(x); }, [](double x) { return std::tanh(x); }, kMax, 2.0);
   EXPECT_EQ(tanh(kInfinity), 1.0f);

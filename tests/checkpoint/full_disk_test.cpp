@@ -29,7 +29,7 @@ void save(const fs::path& run_dir, std::int64_t step) {
   save_checkpoint(run_dir, {step, step, {{"config", std::string(kConfigBytes, 'x')}}}, files, 1);
 }
 
-void expect_intact(const fs::path& folder, std::int64_t step) {
+void expect_whole(const fs::path& folder, std::int64_t step) {
   LoadedCheckpoint loaded(folder);
   EXPECT_EQ(loaded.info().step, step);
   EXPECT_EQ(loaded.info().properties.at("config").size(), kConfigBytes);
@@ -86,7 +86,7 @@ TEST(FullDisk, AFailedSaveLeavesThePreviousCheckpointAndNothingElse) {
     EXPECT_NE(message.find(file), std::string::npos) << message;
     EXPECT_NE(message.find("File too large"), std::string::npos) << message;
     EXPECT_EQ(names_in(run.path()), std::vector<std::string>{"step-00000010"});
-    expect_intact(run.path() / "step-00000010", 10);
+    expect_whole(run.path() / "step-00000010", 10);
   }
 }
 
@@ -97,7 +97,7 @@ TEST(FullDisk, AFailedSaveOfTheSameStepLeavesTheOldOne) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_EQ(names_in(run.path()), std::vector<std::string>{"step-00000010"});
-  expect_intact(run.path() / "step-00000010", 10);
+  expect_whole(run.path() / "step-00000010", 10);
 }
 
 TEST(FullDisk, ACrashLeavesThePreviousCheckpointAndTheNextSaveClearsUp) {
@@ -110,11 +110,11 @@ TEST(FullDisk, ACrashLeavesThePreviousCheckpointAndTheNextSaveClearsUp) {
     EXPECT_EQ(WTERMSIG(status), SIGXFSZ);
     EXPECT_EQ(names_in(run.path()), (std::vector<std::string>{"step-00000010", "step-00000020.partial"}));
     EXPECT_EQ(find_latest_checkpoint(run.path()), run.path() / "step-00000010");
-    expect_intact(run.path() / "step-00000010", 10);
+    expect_whole(run.path() / "step-00000010", 10);
 
     save(run.path(), 30);
     EXPECT_EQ(names_in(run.path()), std::vector<std::string>{"step-00000030"});
-    expect_intact(run.path() / "step-00000030", 30);
+    expect_whole(run.path() / "step-00000030", 30);
   }
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden";
-
 class BadDataTest : public ProgramTestFolder {
  protected:
   BadDataTest() {

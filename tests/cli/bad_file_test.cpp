@@ -9,7 +9,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden";
 constexpr const char* kForeign =
     "This is a letter, not a file of numbers, and long enough to be taken for one.";
 

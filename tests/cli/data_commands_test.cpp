@@ -12,8 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden";
-
 class DataCommandsTest : public ProgramTestFolder {
  protected:
   DataCommandsTest() {

@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+inline const std::filesystem::path kGolden = std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden";
+
 class ProgramTestFolder : public testing::Test {
  protected:
   ProgramTestFolder() {

@@ -11,8 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden";
-
 // A BERT's vocab.txt with the words of a text, and the text with a clause per line.
 class RunDataTest : public ProgramTestFolder {
  protected:

@@ -17,20 +17,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden = TESSERA_SOURCE_DIR "/tests/golden/bert_hdf5";
+const fs::path kGoldenShards = TESSERA_SOURCE_DIR "/tests/golden/bert_hdf5";
 
 fs::path golden_shard(std::size_t number) {
-  return kGolden / ("wikicorpus_training_" + std::to_string(number) + ".hdf5");
+  return kGoldenShards / ("wikicorpus_training_" + std::to_string(number) + ".hdf5");
 }
 
 std::vector<std::int32_t> golden_array(const std::string& name, std::size_t number) {
-  const NpyFile file(kGolden / (name + "_" + std::to_string(number) + ".npy"));
+  const NpyFile file(kGoldenShards / (name + "_" + std::to_string(number) + ".npy"));
   const auto values = file.values<std::int32_t>();
   return {values.begin(), values.end()};
 }
 
 TEST(BertShard, HasTheOriginalsLabels) {
-  const auto expected = nlohmann::json::parse(get_file(kGolden / "expected.json"));
+  const auto expected = nlohmann::json::parse(get_file(kGoldenShards / "expected.json"));
   for (std::size_t number = 0; number < 3; ++number) {
     const BertShard shard = read_bert_shard(golden_shard(number));
     EXPECT_EQ(shard.num_rows, expected["shards"][number]["rows"].get<std::int64_t>());
@@ -57,7 +57,7 @@ TEST(BertShard, IsReadBackAsWritten) {
 
 // The golden shards in the order of the original: its files, its rows, its labels.
 TEST(BertShards, FollowTheOriginalsOrder) {
-  BertShards shards(kGolden, {.vocab_size = 30522, .num_data_ranks = 3});
+  BertShards shards(kGoldenShards, {.vocab_size = 30522, .num_data_ranks = 3});
   EXPECT_EQ(shards.seq_len(), 64);
   ASSERT_EQ(shards.samples_per_epoch(), 37 + 48 + 59);
   Batch batch = Batch::of_pairs(1, 64);
@@ -89,14 +89,14 @@ TEST(BertShards, FollowTheOriginalsOrder) {
 
 // Two ranks in two threads, each with a reader of its own and its half of the samples, see what one sees.
 TEST(BertShards, AreSplitOverRanks) {
-  BertShards whole(kGolden, {.vocab_size = 30522});
+  BertShards whole(kGoldenShards, {.vocab_size = 30522});
   Batch all = Batch::of_pairs(400, 64);
   whole.fill(0, all);
   std::vector<Batch> parts(2, Batch::of_pairs(200, 64));
   std::vector<std::thread> ranks;
   for (std::int64_t rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {
-      BertShards mine(kGolden, {.vocab_size = 30522, .num_data_ranks = 2});
+      BertShards mine(kGoldenShards, {.vocab_size = 30522, .num_data_ranks = 2});
       mine.fill(200 * rank, parts[static_cast<std::size_t>(rank)]);
     });
   }
@@ -110,7 +110,7 @@ TEST(BertShards, AreSplitOverRanks) {
 }
 
 TEST(BertShards, AreReadThroughALoaderAndAfterASeek) {
-  BertShards shards(kGolden, {.vocab_size = 30522}), direct(kGolden, {.vocab_size = 30522});
+  BertShards shards(kGoldenShards, {.vocab_size = 30522}), direct(kGoldenShards, {.vocab_size = 30522});
   PrefetchLoader loader([&](std::int64_t sample, Batch& batch) { shards.fill(sample, batch); },
                         {.batch_size = 16, .seq_len = 64, .pairs = true});
   Batch expected = Batch::of_pairs(16, 64);
@@ -199,8 +199,8 @@ TEST_F(BadBertShards, AreRefusedForAnotherLengthOrVocabulary) {
 TEST_F(BadBertShards, AreRefusedWhenThereAreTooFew) {
   expect_error([&] { BertShards(folder(), {.vocab_size = 30522}); }, "found no shard", "*_training_*.hdf5");
   expect_error([&] { BertShards(folder() / "gone", {.vocab_size = 30522}); }, "gone", "no such folder");
-  expect_error([&] { BertShards(kGolden, {.vocab_size = 30522, .num_data_ranks = 4}); }, kGolden.string(),
-               "found 3 shards, expected at least 4");
+  expect_error([&] { BertShards(kGoldenShards, {.vocab_size = 30522, .num_data_ranks = 4}); },
+               kGoldenShards.string(), "found 3 shards, expected at least 4");
 }
 
 }  // namespace

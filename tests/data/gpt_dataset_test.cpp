@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "data/golden_corpus.h"
 #include "data/scratch_folder.h"
 #include "tessera/data/indexed_dataset_writer.h"
 
@@ -14,14 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden = TESSERA_SOURCE_DIR "/tests/golden/megatron";
-
 std::shared_ptr<const IndexedDataset> golden_corpus() {
-  return std::make_shared<IndexedDataset>(kGolden / "corpus");
+  return std::make_shared<IndexedDataset>(kGoldenCorpus);
 }
 
 nlohmann::json golden_cases() {
-  return nlohmann::json::parse(get_file(kGolden / "cases.json"));
+  return nlohmann::json::parse(get_file(kGoldenMaps / "cases.json"));
 }
 
 GptIndexRequest request_of(const nlohmann::json& golden) {
@@ -58,7 +57,8 @@ TEST(GptIndex, IsNemosToTheLastByte) {
     build_gpt_index(*corpus, request, files_in(folder));
     for (const char* map : {"doc_idx", "sample_idx", "shuffle_idx"}) {
       const std::string file = std::string(map) + ".npy";
-      EXPECT_TRUE(get_file(folder / file) == get_file(kGolden / (name + "_" + file))) << name << " " << map;
+      EXPECT_TRUE(get_file(folder / file) == get_file(kGoldenMaps / (name + "_" + file)))
+          << name << " " << map;
     }
   }
 }
@@ -69,7 +69,7 @@ TEST(GptDataset, ReadsNemosSamples) {
   ASSERT_EQ(cases["cases"].size(), 4u);
   for (const auto& golden : cases["cases"]) {
     const std::string name = golden["name"];
-    const auto file = [&](const char* map) { return kGolden / (name + "_" + map + ".npy"); };
+    const auto file = [&](const char* map) { return kGoldenMaps / (name + "_" + map + ".npy"); };
     const GptDataset dataset(corpus, request_of(golden),
                              {file("doc_idx"), file("sample_idx"), file("shuffle_idx")}, 50257);
     const NpyFile expected(file("first_samples"));

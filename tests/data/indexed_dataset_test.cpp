@@ -5,12 +5,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "data/golden_corpus.h"
 #include "data/scratch_folder.h"
 
 namespace tessera {
 namespace {
-
-const std::filesystem::path kGolden = TESSERA_SOURCE_DIR "/tests/golden/megatron/corpus";
 
 template <class T>
 void put(std::string& bytes, T value) {
@@ -60,7 +59,7 @@ class IndexedDatasetFiles : public testing::Test {
 };
 
 TEST(IndexedDataset, ReadsTheFileOfNeMosBuilder) {
-  const IndexedDataset golden(kGolden);
+  const IndexedDataset golden(kGoldenCorpus);
   EXPECT_EQ(golden.dtype(), TokenDType::u16);
   EXPECT_EQ(golden.num_sequences(), 57);
   EXPECT_EQ(golden.num_documents(), 57);
@@ -72,7 +71,7 @@ TEST(IndexedDataset, ReadsTheFileOfNeMosBuilder) {
   golden.copy_tokens(0, head);
   EXPECT_EQ(head, (std::vector<std::int32_t>{1688, 11513, 48056, 25544, 39168, 25365}));
 
-  const std::string raw = get_file(bin_path(kGolden));  // any range is that range of the raw uint16s
+  const std::string raw = get_file(bin_path(kGoldenCorpus));  // any range is that range of the raw uint16s
   for (const auto& [first, count] : {std::pair{0, 10787}, {360, 10}, {10786, 1}, {10787, 0}, {5000, 3001}}) {
     std::vector<std::int32_t> range(static_cast<std::size_t>(count));
     golden.copy_tokens(first, range);
@@ -146,7 +145,7 @@ TEST_F(IndexedDatasetFiles, RefusesAnEmptyOrForeignIdx) {
   expect_error([&] { open("MM", good.bin); }, "c.idx", "truncated");
   expect_error([&] { open("hello, this is a text and not an index at all", good.bin); }, "c.idx", "MMIDIDX");
   expect_error([&] { open("TNTIDX" + std::string(80, '\0'), good.bin); }, "c.idx", "legacy");
-  expect_error([&] { open(get_file(bin_path(kGolden)), good.bin); }, "c.idx", "MMIDIDX");
+  expect_error([&] { open(get_file(bin_path(kGoldenCorpus)), good.bin); }, "c.idx", "MMIDIDX");
 }
 
 TEST_F(IndexedDatasetFiles, RefusesEveryTruncationAndExtension) {

@@ -4,22 +4,21 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "data/golden_corpus.h"
 #include "data/scratch_folder.h"
 #include "tessera/data/indexed_dataset.h"
 
 namespace tessera {
 namespace {
 
-const std::filesystem::path kGolden = TESSERA_SOURCE_DIR "/tests/golden/megatron/corpus";
-
 TEST(IndexedDatasetWriter, WritesTheBytesOfNeMosBuilder) {
   const ScratchFolder folder;
-  const IndexedDataset golden(kGolden);
+  const IndexedDataset golden(kGoldenCorpus);
   IndexedDatasetWriter writer(folder / "copy", token_dtype_for_vocabulary(50257));
   for (std::int64_t i = 0; i < golden.num_sequences(); ++i) writer.add_document(golden.sequence(i));
   writer.finish();
-  EXPECT_TRUE(get_file(folder / "copy.bin") == get_file(bin_path(kGolden)));
-  EXPECT_TRUE(get_file(folder / "copy.idx") == get_file(idx_path(kGolden)));
+  EXPECT_TRUE(get_file(folder / "copy.bin") == get_file(bin_path(kGoldenCorpus)));
+  EXPECT_TRUE(get_file(folder / "copy.idx") == get_file(idx_path(kGoldenCorpus)));
 }
 
 TEST(IndexedDatasetWriter, ChoosesTheDtypeByVocabulary) {

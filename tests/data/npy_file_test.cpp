@@ -4,12 +4,11 @@
 
 #include <numeric>
 
+#include "data/golden_corpus.h"
 #include "data/scratch_folder.h"
 
 namespace tessera {
 namespace {
-
-const std::filesystem::path kGolden = TESSERA_SOURCE_DIR "/tests/golden/megatron";
 
 template <class T>
 void write(const std::filesystem::path& path, const std::vector<T>& values,
@@ -25,13 +24,13 @@ void write(const std::filesystem::path& path, const std::vector<T>& values,
 TEST(NpyFile, ReadsAndWritesWhatNumpyWrites) {
   const ScratchFolder folder;
   for (const char* name : {"all_docs_doc_idx.npy", "many_epochs_sample_idx.npy"}) {
-    const NpyFile read(kGolden / name);
+    const NpyFile read(kGoldenMaps / name);
     EXPECT_EQ(read.dtype(), "<i4");
     const auto values = read.values<std::int32_t>();
     write<std::int32_t>(folder / name, {values.begin(), values.end()}, read.shape());
-    EXPECT_TRUE(get_file(folder / name) == get_file(kGolden / name)) << name;
+    EXPECT_TRUE(get_file(folder / name) == get_file(kGoldenMaps / name)) << name;
   }
-  const NpyFile shuffle(kGolden / "many_epochs_shuffle_idx.npy");
+  const NpyFile shuffle(kGoldenMaps / "many_epochs_shuffle_idx.npy");
   EXPECT_EQ(shuffle.dtype(), "<u4");
   EXPECT_EQ(shuffle.shape(), (std::vector<std::int64_t>{std::ssize(shuffle.values<std::uint32_t>())}));
 }
@@ -51,7 +50,7 @@ TEST(NpyFile, RoundTrips) {
 
 TEST(NpyFile, RefusesWhatIsNotWhole) {
   const ScratchFolder folder;
-  const std::string good = get_file(kGolden / "all_docs_doc_idx.npy");
+  const std::string good = get_file(kGoldenMaps / "all_docs_doc_idx.npy");
   const auto expect_refused = [&](const std::string& bytes, const char* part) {
     put_file(folder / "bad.npy", bytes);
     expect_error([&] { NpyFile(folder / "bad.npy"); }, "bad.npy", part);

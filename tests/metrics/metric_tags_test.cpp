@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-StepReport sample() {
+StepReport sample_with_throughput() {
   StepReport report{120, 2000, 4.23124, 3e-4, 1.234, 45100, 0.61, 512'000'000, 72, 960, {}};
   report.sequences_per_second = 44.04;
   report.peak_sequences_per_second = 50;
@@ -23,7 +23,7 @@ std::map<std::string, double> scalars(const StepReport& report, MetricTags tags)
 }
 
 TEST(MetricTags, AreThoseOfTheTwoStacks) {
-  StepReport report = sample();
+  StepReport report = sample_with_throughput();
   EXPECT_EQ(
       scalars(report, MetricTags::nxd),
       (std::map<std::string, double>{
@@ -41,7 +41,7 @@ TEST(MetricTags, AreThoseOfTheTwoStacks) {
 }
 
 TEST(MetricTags, LineForPeople) {
-  StepReport report = sample();
+  StepReport report = sample_with_throughput();
   EXPECT_EQ(step_line(report, MetricTags::nxd),
             "step 120/2000  loss 4.2312  lr 3.0e-04  grad 1.23  44.0 seq/s  45.1k tok/s  61% peak  512 MB  "
             "1m12s left");

@@ -68,7 +68,7 @@ TEST(BertWords, LongTextsAreTheSameInChunks) {
   EXPECT_TRUE(words(text) == expected);
 }
 
-WordpieceTokenizer small_tokenizer() {
+WordpieceTokenizer small_wordpiece() {
   return WordpieceTokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "want",
                              "##want", "##ed", "wa", "run", "##ning", ",", "low", "lowest", "##est",
                              "\u4f60"});
@@ -78,7 +78,7 @@ using Ids = std::vector<std::int32_t>;
 
 // "un ##aff ##able" and [UNK] for what does not work out are BERT's own examples.
 TEST(WordpieceTokenizer, TakesTheLongestPieceFirst) {
-  const WordpieceTokenizer tokenizer = small_tokenizer();
+  const WordpieceTokenizer tokenizer = small_wordpiece();
   EXPECT_EQ(tokenizer.encode("unaffable UNwanted,running"), (Ids{5, 6, 7, 5, 9, 10, 14, 12, 13}));
   EXPECT_EQ(tokenizer.encode("lowest low"), (Ids{16, 15}));
   EXPECT_EQ(tokenizer.encode("unwantedX running"), (Ids{1, 12, 13}));
@@ -88,7 +88,7 @@ TEST(WordpieceTokenizer, TakesTheLongestPieceFirst) {
 }
 
 TEST(WordpieceTokenizer, KnowsItsSpecialTokensInText) {
-  const WordpieceTokenizer tokenizer = small_tokenizer();
+  const WordpieceTokenizer tokenizer = small_wordpiece();
   EXPECT_EQ(tokenizer.encode("low[MASK]low [SEP]"), (Ids{15, 4, 15, 3}));
   EXPECT_EQ(tokenizer.encode("[mask]"), (Ids{1, 1, 1}));
   EXPECT_EQ(tokenizer.end_of_document(), 3);

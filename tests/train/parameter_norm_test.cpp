@@ -15,11 +15,11 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kSeqLen = 8, kBatch = 8;
+constexpr std::int64_t kTokens = 8, kBatch = 8;
 
 RunConfig config_of(const std::vector<std::string>& keys) {
   RunConfig config;
-  config.train.seq_len = kSeqLen;
+  config.train.seq_len = kTokens;
   config.train.global_batch = kBatch;
   config.metrics.tags = MetricTags::nemo;
   config.threads = 1;
@@ -44,7 +44,7 @@ void expect_norms(const Model& model, const std::vector<std::string>& keys) {
     initialize_weights(step.weights(), step.parameters(), 7);
     for (std::int64_t s = 0; s < 3; ++s) {
       const double wanted = naive_norm(step);
-      std::vector<std::int32_t> ids(kBatch * kSeqLen);
+      std::vector<std::int32_t> ids(kBatch * kTokens);
       for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>((i * i + 5 * i) % 53);
       const StepResult result = step.run(ids, ids, s, 0.05);
       const std::lock_guard lock(mutex);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/mapped_file.h"
-#include "tessera/train/run_ranks.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
@@ -15,18 +14,13 @@ std::size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
-void train_on_ranks(TinyRun& run, const std::string& name) {
-  run.config.train.out = (run.path() / name).string();
-  run_ranks(run.config, false, [&](Communicator* world) { train(run.config, false, {}, world); });
-}
-
 TEST(RunReport, IsWrittenByTheRunAndHasEverything) {
   TinyRun run;
   run.config.parallel.pp = 2;
   run.config.parallel.dp = 2;
   run.config.train.micro_batch = 1;
   run.config.metrics.tags = MetricTags::nemo;
-  train_on_ranks(run, "run & <co>");
+  run.train_on_ranks("run & <co>");
   const std::string page = read_file(run.path() / "run & <co>" / "report.html");
   EXPECT_EQ(page, run_report_html(run.path() / "run & <co>"));
   EXPECT_NE(page.find("<title>run &amp; &lt;co&gt;</title>"), std::string::npos);

@@ -4,16 +4,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tessera/train/run_ranks.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
 namespace {
-
-void train_on_ranks(TinyRun& run, const std::string& name) {
-  run.config.train.out = (run.path() / name).string();
-  run_ranks(run.config, false, [&](Communicator* world) { train(run.config, false, {}, world); });
-}
 
 TEST(RunResults, AreOfTheWholeRunAlsoAfterAResume) {
   TinyRun run;
@@ -50,7 +44,7 @@ TEST(RunGoldenLosses, ARunThatStraysEndsAtTheStep) {
     for (const double loss : losses) text += fmt::format("{:.6f}\n", loss);
     std::ofstream(run.path() / "golden_steploss.txt") << text;
     run.config.metrics.golden_losses = (run.path() / "golden_steploss.txt").string();
-    train_on_ranks(run, name);
+    run.train_on_ranks(name);
   };
   run.config.metrics.golden_tolerance = 1e-4;
   with_golden("same");

@@ -10,6 +10,7 @@
 #include "tessera/data/indexed_dataset_writer.h"
 #include "tessera/metrics/jsonl_log.h"
 #include "tessera/train/run_config.h"
+#include "tessera/train/run_ranks.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {
@@ -74,6 +75,12 @@ class TinyRun {
   TrainSummary train_into(const std::string& name, bool resume = false) {
     config.train.out = (path() / name).string();
     return train(config, resume, {});
+  }
+
+  // The same on the threads of config.parallel.
+  void train_on_ranks(const std::string& name) {
+    config.train.out = (path() / name).string();
+    run_ranks(config, false, [&](Communicator* world) { train(config, false, {}, world); });
   }
 
   std::vector<StepReport> reports(const std::string& name) const {

@@ -19,7 +19,7 @@ constexpr std::size_t kNumColors = 4;
 
 // Colours by the class of what is drawn, for light and for dark surroundings. In a page with several pictures
 // these lines come several times, each time the same.
-constexpr std::string_view kStyle = R"(<style>
+constexpr std::string_view kCurveStyle = R"(<style>
 .curve-paper{fill:#fbfbfd}.curve-title{fill:#1b2130}.curve-text{fill:#6b7280}.curve-legend{fill:#31384a}
 .curve-row{stroke:#e6e8ee}.curve-column{stroke:#f0f1f5}.curve-axis{stroke:#9aa1b1}
 .curve-0{stroke:#2563eb}.curve-1{stroke:#f97316}.curve-2{stroke:#0d9488}.curve-3{stroke:#9333ea}
@@ -252,7 +252,7 @@ std::string curve_svg(const CurveChart& chart) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
       "font-family=\"Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif\" font-size=\"15\">\n{2}"
       "<rect width=\"{0}\" height=\"{1}\" rx=\"10\" class=\"curve-paper\"/>\n",
-      kWidth, kHeight, kStyle);
+      kWidth, kHeight, kCurveStyle);
   svg += text_at(kLeft, 44, "font-size=\"19\" font-weight=\"600\" class=\"curve-title\"", chart.title);
   svg += grid(frame, chart);
   for (std::size_t i = 0; i < series.size(); ++i) svg += drawn(frame, series[i], i % kNumColors);

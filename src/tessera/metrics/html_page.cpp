@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kStyle = R"(
+constexpr std::string_view kPageStyle = R"(
 :root{color-scheme:light dark;--paper:#f3f4f7;--card:#fbfbfd;--ink:#1b2130;--soft:#6b7280;--line:#e2e5ec;
 --good:#0d7f56;--warn:#b45309}
 @media (prefers-color-scheme:dark){:root{--paper:#0e1117;--card:#161a22;--ink:#eceff5;--soft:#9aa3b2;--line:#2a303c;
@@ -45,7 +45,7 @@ std::string html_page(std::string_view title, std::string_view body) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
-      escaped_markup(title), kStyle, body);
+      escaped_markup(title), kPageStyle, body);
 }
 
 std::string html_section(std::string_view heading, std::string_view content) {

@@ -13,11 +13,11 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kChunkBytes = 1 << 16;
+constexpr std::size_t kBatchBytes = 1 << 16;
 
 enum class AsciiClass : unsigned char { dropped, space, punctuation, word };
 
-constexpr std::array<AsciiClass, 128> kAsciiClasses = [] {
+constexpr std::array<AsciiClass, 128> kClassOfAscii = [] {
   std::array<AsciiClass, 128> classes{};
   for (unsigned char c = 0; c < 128; ++c) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -55,8 +55,8 @@ const icu::Normalizer2& decomposition() {
 
 // After a space, so that no word and no run is cut.
 std::size_t BertWords::chunk_end(std::string_view text, std::size_t at) {
-  if (text.size() - at <= kChunkBytes) return text.size();
-  const std::size_t space = text.find_first_of(" \n", at + kChunkBytes);
+  if (text.size() - at <= kBatchBytes) return text.size();
+  const std::size_t space = text.find_first_of(" \n", at + kBatchBytes);
   return space == std::string_view::npos ? text.size() : space + 1;
 }
 
@@ -79,7 +79,7 @@ void BertWords::split(std::string_view text) {
 }
 
 void BertWords::add_ascii(unsigned char c) {
-  const AsciiClass kind = kAsciiClasses[c];
+  const AsciiClass kind = kClassOfAscii[c];
   if (kind == AsciiClass::dropped) return;  // before anything else looks: it does not end a run
   if (!run_.empty()) end_run();
   if (kind == AsciiClass::word) {
@@ -134,7 +134,7 @@ void BertWords::end_run() {
 
 void BertWords::add_normalized(char32_t code_point) {
   if (code_point < 0x80) {
-    const AsciiClass kind = kAsciiClasses[code_point];
+    const AsciiClass kind = kClassOfAscii[code_point];
     if (kind == AsciiClass::punctuation) end_word();
     words_.push_back(static_cast<char>(code_point));
     if (kind == AsciiClass::punctuation) end_word();

@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 using Json = nlohmann::json;
-using IdsBySpelling = std::unordered_map<std::string, std::int32_t>;
+using IdsByToken = std::unordered_map<std::string, std::int32_t>;
 
 // One file while it is read: every refusal names it.
 class Reader {
@@ -89,7 +89,7 @@ class Reader {
     return {text.substr(0, space), space == std::string::npos ? "" : text.substr(space + 1)};
   }
 
-  std::vector<BpeMerge> read_merges(const IdsBySpelling& ids) const {
+  std::vector<BpeMerge> read_merges(const IdsByToken& ids) const {
     std::vector<BpeMerge> merges;
     const auto id_of = [&](const std::string& spelling, const Json& merge) {
       const auto found = ids.find(spelling);
@@ -113,7 +113,7 @@ class Reader {
 
   void read_vocabulary(HfTokenizerFile& out) const {
     read_added(out);
-    IdsBySpelling ids;
+    IdsByToken ids;
     for (const auto& [spelling, id] : root_["model"].at("vocab").items())
       ids[spelling] = id.get<std::int32_t>();
     out.vocabulary.merges = read_merges(ids);

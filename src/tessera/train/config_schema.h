@@ -30,6 +30,8 @@ struct NumberRange {
   bool below_max = false;  // max itself is refused
 };
 
+inline constexpr NumberRange kPositive{.min = 0, .above_min = true};
+
 // A value as written, before it is known what its key holds. `null` is kept apart from text because
 // YAML reads the word null as "no value", while it is also the name of a device.
 struct ConfigValue {

@@ -13,9 +13,6 @@ namespace {
 constexpr std::int64_t kMaxWidth = 1 << 20;
 constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxIds = std::numeric_limits<std::int32_t>::max();  // ids are int32
-constexpr std::int64_t kMaxTokens = 1 << 24;                                // of a sequence
-
-constexpr NumberRange kPositive{.min = 0, .above_min = true};
 
 // Keys that describe the architecture; with model.config they must keep their defaults.
 void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {

@@ -12,6 +12,9 @@ namespace tessera {
 
 class ConfigSchema;
 
+// Of a sequence: far beyond any there is, so that a digit too many is refused and not met as an overflow.
+inline constexpr std::int64_t kMaxTokens = 1 << 24;
+
 enum class ModelTypeName { llama, gpt2, qwen2, gpt_neox, bert };
 enum class ActivationName { silu, gelu_tanh, gelu_erf };
 
@@ -37,7 +40,7 @@ struct ArchitectureKeys {
   bool tie_embeddings = false;
   bool parallel_residual = true;  // of gpt_neox
   ActivationName activation = ActivationName::silu;
-  double dropout = 0.0;  // not of llama: of the embedding, both halves of a block, attention
+  double dropout = 0.0;      // not of llama: of the embedding, both halves of a block, attention
   double ffn_dropout = 0.0;  // of gpt2: behind the feed-forward's activation
   AttentionKeys attention;
   bool operator==(const ArchitectureKeys&) const = default;

@@ -6,7 +6,6 @@
 namespace tessera {
 namespace {
 
-constexpr NumberRange kPositive{.min = 0, .above_min = true};
 constexpr NumberRange kNotNegative{.min = 0};
 constexpr NumberRange kFraction{.min = 0, .max = 1, .below_max = true};
 

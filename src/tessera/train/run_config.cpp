@@ -9,8 +9,7 @@ namespace tessera {
 namespace {
 
 // Far beyond any run there is; see model_keys.cpp.
-constexpr std::int64_t kMaxTokens = 1 << 24;  // of a sequence
-constexpr std::int64_t kMaxBatch = 1 << 24;   // sequences
+constexpr std::int64_t kMaxBatch = 1 << 24;  // sequences
 
 void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.steps", &train.steps, "optimizer steps", {.min = 1});

@@ -37,7 +37,7 @@ struct Gelu {
   template <class A>
   static A slope(A x) {
     constexpr A kDensityAtZero = A(0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
-    return normal_below(x) + x * kDensityAtZero * exp(A(-0.5) * x * x);
+    return normal_below(x) + x * kDensityAtZero * bounded_exp(A(-0.5) * x * x);
   }
 };
 

@@ -98,7 +98,7 @@ struct Forward {
     const std::int64_t padded = padded_head_dim<T>(shape), diagonal = q0 - k0;
     const bool on_diagonal = shape.causal && diagonal < kKeyBlock - 1;
     BlockProduct<T> product;
-    product.rows = round_up(num_queries, kRowMultiple);
+    product.rows = num_queries;
     product.columns = kKeyBlock;
     product.diagonal = diagonal;
     product.part = on_diagonal ? CausalPart::columns_up_to_row : CausalPart::all;
@@ -168,7 +168,7 @@ struct Forward {
     for (std::int64_t c = 0; c < columns; c += kLanes<T>) {
 #pragma omp simd
       for (int lane = 0; lane < kLanes<T>; ++lane) {
-        scores[c + lane] = exp(scores[c + lane] - max);
+        scores[c + lane] = bounded_exp(scores[c + lane] - max);
         total[lane] += scores[c + lane];
       }
     }

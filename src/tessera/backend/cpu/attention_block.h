@@ -18,10 +18,9 @@ namespace tessera::cpu {
 inline constexpr std::int64_t kQueryBlock = 96;
 inline constexpr std::int64_t kKeyBlock = 96;
 
-// Rows are computed in multiples that are whole tiles of either shape.
-inline constexpr std::int64_t kRowMultiple = 24;
-static_assert(kRowMultiple % kTileRows == 0 && kRowMultiple % kWideTileRows == 0);
-static_assert(kQueryBlock % kRowMultiple == 0 && kKeyBlock % kRowMultiple == 0);
+// Whole blocks are whole tiles of either shape.
+static_assert(kQueryBlock % kTileRows == 0 && kQueryBlock % kWideTileRows == 0);
+static_assert(kKeyBlock % kTileRows == 0 && kKeyBlock % kWideTileRows == 0);
 
 // Blocks are cut into chunks, one task each, so that few heads still keep many threads busy.
 inline std::int64_t attention_num_chunks(const AttentionShape& shape, std::int64_t num_blocks) {
@@ -46,8 +45,9 @@ enum class CausalPart {
 
 template <class T>
 struct BlockProduct {
-  std::int64_t rows =
-      0;  // a multiple of kRowMultiple; columns are computed in whole vectors: buffers are padded
+  // Computed in whole tiles, and columns in whole vectors: buffers hold whole blocks, of which the rows
+  // behind these take anything.
+  std::int64_t rows = 0;
   std::int64_t columns = 0;
   TileOperands<T> operands;  // of the whole block
   bool b_in_panels = false;  // as pack_keys leaves it; else rows of ldb elements

@@ -38,6 +38,7 @@ struct Scratch {
   T* dout;     // [seq, padded head_dim]
   T* delta;    // [seq]: D above
   T* lse;      // [seq]
+  T* dquery;   // [seq, padded head_dim], before the scale; of a head whose keys are one chunk
   T* probs;    // [kQueryBlock, kKeyBlock]
   T* dscores;  // [kQueryBlock, kKeyBlock]
 
@@ -53,15 +54,18 @@ struct Scratch {
     dout = carver.take<T>(seq * padded);
     delta = carver.take<T>(seq);
     lse = carver.take<T>(seq);
+    dquery = carver.take<T>(key_chunks(shape) == 1 ? seq * padded : 0);
     probs = carver.take<T>(kQueryBlock * kKeyBlock);
     dscores = carver.take<T>(kQueryBlock * kKeyBlock);
   }
 };
 
-// dQ is summed per chunk of keys, [batch, heads, chunks, seq, padded head_dim], and over chunks afterwards.
+// dQ is summed per chunk of keys, [batch, heads, chunks, seq, padded head_dim], and over chunks afterwards. A
+// single chunk's lies in the scratch of its thread.
 template <class T>
 std::int64_t dquery_elems(const AttentionShape& shape) {
-  return shape.batch * shape.num_heads * key_chunks(shape) * padded_seq(shape) * padded_head_dim<T>(shape);
+  const std::int64_t chunks = key_chunks(shape) == 1 ? 0 : key_chunks(shape);
+  return shape.batch * shape.num_heads * chunks * padded_seq(shape) * padded_head_dim<T>(shape);
 }
 
 template <class T>
@@ -97,7 +101,7 @@ struct Backward {
     const std::int64_t padded = padded_head_dim<T>(shape), group = shape.num_heads / shape.num_kv_heads;
     copy_keys(b, kv, begin, end, s);
     for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
-      T* dq = dquery(b, h, chunk);
+      T* dq = key_chunks(shape) == 1 ? s.dquery : dquery(b, h, chunk);
       std::fill(dq + first_query(chunk) * padded, dq + padded_seq(shape) * padded, T{0});
       copy_queries(b, h, first_query(chunk), s);
       const std::int64_t seen_end = std::min(end, shape.num_keys(b));
@@ -106,6 +110,7 @@ struct Backward {
         const KeyBlock keys{k0, k0 - begin, std::min(kKeyBlock, shape.num_keys(b) - k0)};
         for (std::int64_t q0 = q_begin; q0 < shape.seq; q0 += kQueryBlock) add_block({b, h, q0}, keys, dq, s);
       }
+      if (key_chunks(shape) == 1) store_dquery(b, h, 0, shape.seq, dq);
     }
     const std::int64_t width = shape.qkv_width();
     S* dkeys = operands.dqkv.data() + b * shape.seq * width + (shape.num_heads + kv) * shape.head_dim;
@@ -170,7 +175,7 @@ struct Backward {
     const auto [k0, at, num_keys] = block;
     const std::int64_t q0 = queries.first;
     const std::int64_t padded = padded_head_dim<T>(shape), head_dim = shape.head_dim;
-    const std::int64_t num_queries = round_up(std::min(kQueryBlock, shape.seq - q0), kRowMultiple);
+    const std::int64_t num_queries = std::min(kQueryBlock, shape.seq - q0);
     const bool on_diagonal = shape.causal && q0 - k0 < kKeyBlock - 1;
     const auto part = [&](CausalPart causal) { return on_diagonal ? causal : CausalPart::all; };
     const T* query = s.query + q0 * padded;
@@ -192,7 +197,7 @@ struct Backward {
     multiply_block<RowsOfA::strided>(product);  // dP
     differentiate_rows(queries, block, num_queries, on_diagonal, s);
 
-    product.rows = round_up(num_keys, kRowMultiple), product.columns = padded, product.b_in_panels = false;
+    product.rows = num_keys, product.columns = padded, product.b_in_panels = false;
     product.part = part(CausalPart::k_from_row);
     T* dvalues = s.dvalues + at * padded;
     T* dkeys = s.dkeys + at * padded;
@@ -227,17 +232,22 @@ struct Backward {
   // Of the rows of a block of scores and of dP.
   void differentiate_rows(const QueryBlock& queries, const KeyBlock& keys, std::int64_t num_queries,
                           bool on_diagonal, const Scratch<T>& s) const {
-    for (std::int64_t r = 0; r < num_queries; ++r) {
-      const std::int64_t q = queries.first + r;
-      const std::int64_t visible = on_diagonal ? std::min(q - keys.first + 1, keys.count) : keys.count;
-      T *const probs = s.probs + r * kKeyBlock, *const dscores = s.dscores + r * kKeyBlock;
-      if (shape.dropout.drops()) {
-        const KeepBits row = keep_bits(shape, queries.sequence, queries.head, q);
-        differentiate_dropped_row(probs, dscores, visible, s.lse[q], s.delta[q], row, keys.first);
-      } else {
-        differentiate_row(probs, dscores, visible, s.lse[q], s.delta[q]);
+    const auto visible = [&](std::int64_t r) {
+      return on_diagonal ? std::min(queries.first + r - keys.first + 1, keys.count) : keys.count;
+    };
+    const T* const lse = s.lse + queries.first;
+    const T* const delta = s.delta + queries.first;
+    // A loop of its own for dropout: among its code the other one ran slower.
+    if (shape.dropout.drops()) {
+      for (std::int64_t r = 0; r < num_queries; ++r) {
+        const KeepBits row = keep_bits(shape, queries.sequence, queries.head, queries.first + r);
+        differentiate_dropped_row(s.probs + r * kKeyBlock, s.dscores + r * kKeyBlock, visible(r), lse[r],
+                                  delta[r], row, keys.first);
       }
+      return;
     }
+    for (std::int64_t r = 0; r < num_queries; ++r)
+      differentiate_row(s.probs + r * kKeyBlock, s.dscores + r * kKeyBlock, visible(r), lse[r], delta[r]);
   }
 
   // Scores to probabilities, and dP to dS; both zero where the query sees no key.
@@ -245,15 +255,16 @@ struct Backward {
     const std::int64_t columns = columns_at_work<T>(num_visible);
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) {
-      probs[c] = exp(probs[c] - lse);
+      probs[c] = bounded_exp(probs[c] - lse);
       dscores[c] = probs[c] * (dscores[c] - delta);
     }
     for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < columns; ++c) probs[c] = dscores[c] = 0;
   }
 
   // The same with dropout: probabilities come out as those that multiplied V.
-  static void differentiate_dropped_row(T* probs, T* dscores, std::int64_t num_visible, T lse, T delta,
-                                        const KeepBits& row, std::int64_t k0) {
+  [[gnu::noinline]] static void differentiate_dropped_row(T* probs, T* dscores, std::int64_t num_visible,
+                                                          T lse, T delta, const KeepBits& row,
+                                                          std::int64_t k0) {
     const std::int64_t columns = columns_at_work<T>(num_visible);
     std::array<std::uint16_t, kKeyBlock> bits;
     row.draw(k0, columns, bits);
@@ -262,7 +273,7 @@ struct Backward {
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) {
       const T factor = bits[static_cast<std::size_t>(c)] >= threshold ? kept : T{0};
-      const T prob = exp(probs[c] - lse);
+      const T prob = bounded_exp(probs[c] - lse);
       dscores[c] = prob * (factor * dscores[c] - delta);
       probs[c] = prob * factor;
     }
@@ -271,8 +282,7 @@ struct Backward {
 
   // One task: dQ of a block of queries of one head, over the chunks in order.
   void sum_chunks(std::int64_t b, std::int64_t h, std::int64_t q0) const {
-    const std::int64_t padded = padded_head_dim<T>(shape), width = shape.qkv_width();
-    const T scale = static_cast<T>(shape.scale);
+    const std::int64_t padded = padded_head_dim<T>(shape);
     T* sums = dquery(b, h, 0);
     const std::int64_t q_end = std::min(shape.seq, q0 + kQueryBlock);
     for (std::int64_t chunk = 1; chunk < key_chunks(shape); ++chunk) {
@@ -281,8 +291,15 @@ struct Backward {
 #pragma omp simd
       for (std::int64_t i = q0 * padded; i < q_end * padded; ++i) sums[i] += more[i];
     }
-    for (std::int64_t q = q0; q < q_end; ++q) {
-      S* to = operands.dqkv.data() + (b * shape.seq + q) * width + h * shape.head_dim;
+    store_dquery(b, h, q0, q_end, sums);
+  }
+
+  void store_dquery(std::int64_t b, std::int64_t h, std::int64_t begin, std::int64_t end,
+                    const T* sums) const {
+    const std::int64_t padded = padded_head_dim<T>(shape);
+    const T scale = static_cast<T>(shape.scale);
+    for (std::int64_t q = begin; q < end; ++q) {
+      S* to = operands.dqkv.data() + (b * shape.seq + q) * shape.qkv_width() + h * shape.head_dim;
       for (std::int64_t i = 0; i < shape.head_dim; ++i) to[i] = S(scale * sums[q * padded + i]);
     }
   }
@@ -317,6 +334,7 @@ void attention_grad(ThreadPool& pool, const AttentionShape& shape, const Attenti
     const std::int64_t head = task % num_heads;  // the first chunk first: its keys have the most queries
     backward.run_chunk(head / shape.num_kv_heads, head % shape.num_kv_heads, task / num_heads, scratch);
   });
+  if (key_chunks(shape) == 1) return;
   const std::int64_t query_blocks = ceil_div(shape.seq, kQueryBlock);
   pool.for_each_task(shape.batch * shape.num_heads * query_blocks, [&](std::int64_t task, int) {
     const std::int64_t head = task / query_blocks;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tessera/backend/cpu/element.h"
+#include "tessera/backend/cpu/gemm_pack.h"
 #include "tessera/backend/cpu/loop_blocks.h"
 #include "tessera/backend/cpu/scalar.h"
 #include "tessera/ops/optimizer_ops.h"
@@ -10,15 +11,32 @@
 namespace tessera::cpu {
 namespace {
 
+// Adds up in several places of the block at once: one stream of reads does not keep the memory busy.
 template <class T>
 double squares_of_block(const T* x, std::int64_t begin, std::int64_t end) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = begin; i < end; ++i) {
-    const double value = widen(x[i]);
-    sum += value * value;
+  constexpr int lanes = kLanes<double>, num_streams = 8;
+  using Narrow = typename Simd<Compute<T>, lanes>::Vector;
+  using Wide = typename Simd<double>::Vector;
+  const std::int64_t stream = (end - begin) / (num_streams * lanes) * lanes;
+  Wide sums[num_streams] = {};
+  for (std::int64_t i = begin; i < begin + stream; i += lanes) {
+#pragma GCC unroll 8
+    for (int s = 0; s < num_streams; ++s) {
+      Narrow value;
+      load_converted<lanes>(value, x + s * stream + i);
+      const Wide wide = __builtin_convertvector(value, Wide);
+      sums[s] += wide * wide;
+    }
   }
-  return sum;
+  double total = 0;
+  for (const Wide& sum : sums) {
+    for (int lane = 0; lane < lanes; ++lane) total += sum[lane];
+  }
+  for (std::int64_t i = begin + num_streams * stream; i < end; ++i) {
+    const double value = widen(x[i]);
+    total += value * value;
+  }
+  return total;
 }
 
 // The tensor lies there whole or, with fewer elements than `num_elems`, as this rank's range alone.

@@ -28,7 +28,7 @@ SoftmaxRow<Accumulate<T>> softmax_row(std::span<const T> x) {
   for (std::int64_t c = 0; c < columns; ++c) max = max < widen(from[c]) ? widen(from[c]) : max;
   A sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (std::int64_t c = 0; c < columns; ++c) sum += exp(widen(from[c]) - max);
+  for (std::int64_t c = 0; c < columns; ++c) sum += bounded_exp(widen(from[c]) - max);
   return {max, sum};
 }
 
@@ -42,7 +42,7 @@ void write_softmax(std::span<const T> x, const SoftmaxRow<Accumulate<T>>& row, A
   const auto columns = static_cast<std::int64_t>(x.size());
   const A max = row.max, factor = scale / row.sum;
 #pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c) put(to[c], exp(widen(from[c]) - max) * factor);
+  for (std::int64_t c = 0; c < columns; ++c) put(to[c], bounded_exp(widen(from[c]) - max) * factor);
 }
 
 }  // namespace tessera::cpu

@@ -18,25 +18,46 @@ inline float power_of_two(std::int32_t n) {
 }
 
 // x = n ln2 + r with |r| <= ln2 / 2, exp(x) = 2^n exp(r).
+struct ReducedExp {
+  static constexpr float kRound = 0x1.8p23f;  // adding it leaves the nearest integer in the low mantissa bits
+  float shifted;                              // n + kRound
+  float exp_r;
+
+  explicit ReducedExp(float x) {
+    constexpr float kLog2e = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
+    shifted = x * kLog2e + kRound;
+    const float whole = shifted - kRound;
+    const float r = (x - whole * kLn2High) - whole * kLn2Low;
+    float p = 1.392618359e-03f;
+    p = p * r + 8.363179053e-03f;
+    p = p * r + 4.166655462e-02f;
+    p = p * r + 1.666657699e-01f;
+    p = p * r + 0.5f;
+    exp_r = p * (r * r) + r + 1.0f;
+  }
+};
+
 inline float exp(float x) {
-  constexpr float kLog2e = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  constexpr float kRound = 0x1.8p23f;  // adding it leaves the nearest integer in the low mantissa bits
   // Beyond these the result is infinite or zero. Written so that NaN fails both tests and passes through.
   x = x > 90.0f ? 90.0f : x;
   x = x < -105.0f ? -105.0f : x;
-  const float shifted = x * kLog2e + kRound;
-  const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound);
-  const float whole = shifted - kRound;
-  const float r = (x - whole * kLn2High) - whole * kLn2Low;
-  float p = 1.392618359e-03f;
-  p = p * r + 8.363179053e-03f;
-  p = p * r + 4.166655462e-02f;
-  p = p * r + 1.666657699e-01f;
-  p = p * r + 0.5f;
-  p = p * (r * r) + r + 1.0f;
+  const ReducedExp e(x);
+  const std::int32_t n =
+      std::bit_cast<std::int32_t>(e.shifted) - std::bit_cast<std::int32_t>(ReducedExp::kRound);
   // In two factors: 2^n alone leaves the range of float where the result is denormal or just finite.
   const std::int32_t half = n >> 1;
-  return p * power_of_two(half) * power_of_two(n - half);
+  return e.exp_r * power_of_two(half) * power_of_two(n - half);
+}
+
+// exp for x up to 80, as a softmax has once its maximum or log-sum is subtracted, in two thirds of the
+// instructions. A result below 1.6e-38 becomes 0.
+inline float bounded_exp(float x) {
+  constexpr float kLeast = -87.0f;
+  const ReducedExp e(x < kLeast ? kLeast : x);
+  // n to the exponent bits; those of kRound leave the word.
+  const std::uint32_t scale = std::bit_cast<std::uint32_t>(e.shifted) << 23;
+  const float result = std::bit_cast<float>(std::bit_cast<std::uint32_t>(e.exp_r) + scale);
+  return x < kLeast ? 0.0f : result;
 }
 
 inline float sigmoid(float x) {
@@ -78,11 +99,14 @@ inline float erf(float x) {
   q = q * u + 6.318145167e-01f;
   q = q * u + 1.130237616e+00f;
   q = q * u - 3.204415313e-04f;
-  const float far = 1.0f - exp(-q);
+  const float far = 1.0f - bounded_exp(-q);
   return std::copysign(t < 0.92f ? near_zero : far, x);
 }
 
 inline double exp(double x) {
+  return std::exp(x);
+}
+inline double bounded_exp(double x) {
   return std::exp(x);
 }
 inline double tanh(double x) {

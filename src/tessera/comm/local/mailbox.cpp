@@ -9,7 +9,7 @@
 namespace tessera::local {
 namespace {
 
-void copy_bytes(void* to, const void* from, std::int64_t bytes) {
+void copy_message(void* to, const void* from, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
@@ -37,7 +37,7 @@ Mailbox::Buffer Mailbox::buffer_for(std::int64_t bytes) {
 // The copies are made outside of the lock: two senders to one rank copy at the same time.
 void Mailbox::put(int from, int tag, const void* data, std::int64_t bytes) {
   Buffer buffer = buffer_for(bytes);
-  copy_bytes(buffer.data.get(), data, bytes);
+  copy_message(buffer.data.get(), data, bytes);
   {
     std::lock_guard lock(mutex_);
     messages_.push_back({from, tag, bytes, std::move(buffer)});
@@ -61,7 +61,7 @@ void Mailbox::take(int from, int tag, void* data, std::int64_t bytes) {
   }
   TS_CHECK(message.bytes == bytes, "receive from rank {}, tag {}: found a message of {} bytes, expected {}",
            from, tag, message.bytes, bytes);
-  copy_bytes(data, message.buffer.data.get(), bytes);
+  copy_message(data, message.buffer.data.get(), bytes);
   std::lock_guard lock(mutex_);
   free_.push_back(std::move(message.buffer));
 }
