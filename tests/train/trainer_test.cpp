@@ -119,6 +119,19 @@ TEST_P(TrainerTest, SavingOftenDoesNotTouchTraining) {
   EXPECT_EQ(list_checkpoints(run.path() / "often").size(), 1u);
 }
 
+// Rounded by chance, but by the same chance every time.
+TEST(TrainerBf16StateTest, SameBitsAtAnyThreadCountAndAfterAResume) {
+  TinyRun run;
+  run.config.precision = run.config.optimizer.state_dtype = PrecisionName::bf16;
+  run.train_into("whole");
+  run.config.threads = 3;
+  run.config.train.steps = 5;
+  run.train_into("parts");
+  run.config.train.steps = 12;
+  run.train_into("parts", true);
+  expect_same_bits(run, "whole", "parts");
+}
+
 TEST(TrainerBatchTest, MicroBatchesAddUpToTheWholeBatch) {
   for (const bool gpt2 : {false, true}) {
     SCOPED_TRACE(gpt2);
