@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "tessera/comm/communicator.h"
 
@@ -71,14 +72,17 @@ class DeviceMessages {
 };
 
 // The way a run's ranks talk. Both calls are collective over the group, and the group outlives what they
-// make.
+// make. Null: this way has none, and the host carries them; of a plain DeviceLink it carries all.
 class DeviceLink {
  public:
+  explicit DeviceLink(std::string text) : text_(std::move(text)) {}
   virtual ~DeviceLink() = default;
-  virtual std::string text() const = 0;  // for the user: "NCCL 2.28.3"
-  // Null: this way has none, and the host carries them.
-  virtual std::unique_ptr<DeviceCommunicator> connect(Communicator& group) = 0;
-  virtual std::unique_ptr<DeviceMessages> connect_messages(Communicator& group) = 0;
+  const std::string& text() const { return text_; }  // for the user: "2 ranks on 2 GPUs, by NCCL 2.28.3"
+  virtual std::unique_ptr<DeviceCommunicator> connect(Communicator&) { return nullptr; }
+  virtual std::unique_ptr<DeviceMessages> connect_messages(Communicator&) { return nullptr; }
+
+ private:
+  std::string text_;
 };
 
 struct TensorRange {

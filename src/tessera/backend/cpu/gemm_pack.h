@@ -12,19 +12,6 @@
 
 namespace tessera::cpu {
 
-// Loads Lanes elements, widening Bf16 to float.
-template <int Lanes, class V, class S>
-[[gnu::always_inline]] inline void load_converted(V& to, const S* from) {
-  if constexpr (std::is_same_v<S, Bf16>) {
-    typename Simd<std::uint16_t, Lanes>::Vector half;
-    using Words = typename Simd<std::uint32_t, Lanes>::Vector;
-    load(half, from);
-    to = reinterpret_cast<V>(__builtin_convertvector(half, Words) << 16);
-  } else {
-    load(to, from);
-  }
-}
-
 template <class T, class S>
 [[gnu::always_inline]] inline T widened(S value) {
   if constexpr (std::is_same_v<S, Bf16>) {

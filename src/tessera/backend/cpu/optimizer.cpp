@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "tessera/backend/cpu/element.h"
-#include "tessera/backend/cpu/gemm_pack.h"
 #include "tessera/backend/cpu/loop_blocks.h"
 #include "tessera/backend/cpu/scalar.h"
+#include "tessera/backend/cpu/simd.h"
 #include "tessera/ops/optimizer_ops.h"
 #include "tessera/runtime/rank_part.h"
 

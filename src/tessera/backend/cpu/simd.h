@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #if defined(__SSE2__)
@@ -64,6 +65,19 @@ inline void finish_streams() {
 #if defined(__SSE2__)
   _mm_sfence();
 #endif
+}
+
+// Loads Lanes elements, widening Bf16 to float.
+template <int Lanes, class V, class S>
+[[gnu::always_inline]] inline void load_converted(V& to, const S* from) {
+  if constexpr (std::is_same_v<S, Bf16>) {
+    typename Simd<std::uint16_t, Lanes>::Vector half;
+    using Words = typename Simd<std::uint32_t, Lanes>::Vector;
+    load(half, from);
+    to = reinterpret_cast<V>(__builtin_convertvector(half, Words) << 16);
+  } else {
+    load(to, from);
+  }
 }
 
 // The lanes of a, then those of b, where `lanes` counts them all.

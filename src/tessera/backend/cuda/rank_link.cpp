@@ -70,43 +70,33 @@ bool all_agree(Communicator& world, bool own) {
 // not.
 class NcclLink final : public DeviceLink {
  public:
-  NcclLink(const NcclLibrary& nccl, std::string text) : nccl_(nccl), text_(std::move(text)) {}
-  std::string text() const override { return text_; }
+  NcclLink(const NcclLibrary& nccl, std::string text) : DeviceLink(std::move(text)), nccl_(nccl) {}
   std::unique_ptr<DeviceCommunicator> connect(Communicator& group) override {
     return std::make_unique<NcclCommunicator>(group, nccl_);
   }
-  std::unique_ptr<DeviceMessages> connect_messages(Communicator&) override { return nullptr; }
 
  private:
   NcclLibrary nccl_;
-  std::string text_;
 };
 
 class PeerLink final : public DeviceLink {
  public:
-  explicit PeerLink(std::string text) : text_(std::move(text)) {}
-  std::string text() const override { return text_; }
+  using DeviceLink::DeviceLink;
   std::unique_ptr<DeviceCommunicator> connect(Communicator& group) override {
     return std::make_unique<PeerCommunicator>(group);
   }
   std::unique_ptr<DeviceMessages> connect_messages(Communicator& group) override {
     return std::make_unique<PeerMessages>(group);
   }
-
- private:
-  std::string text_;
 };
 
-class HostLink final : public DeviceLink {
- public:
-  explicit HostLink(std::string text) : text_(std::move(text)) {}
-  std::string text() const override { return text_; }
-  std::unique_ptr<DeviceCommunicator> connect(Communicator&) override { return nullptr; }
-  std::unique_ptr<DeviceMessages> connect_messages(Communicator&) override { return nullptr; }
-
- private:
-  std::string text_;
-};
+// Of ranks that neither NCCL nor their GPUs' memory connects.
+std::string why_through_the_host(int num_ranks, bool one_process, bool shared) {
+  if (one_process && num_ranks > kMostPeers)
+    return fmt::format("more than {} ranks in a process", kMostPeers);
+  if (one_process) return "libnccl.so.2 was not found, and the GPUs do not read each other's memory";
+  return shared ? "processes share a GPU" : "libnccl.so.2 was not found";
+}
 
 }  // namespace
 
@@ -125,9 +115,8 @@ std::unique_ptr<DeviceLink> make_rank_link(Communicator& world, int ordinal) {
   if (one_process && world.size() <= kMostPeers && all_agree(world, open_peers(places, ordinal))) {
     return std::make_unique<PeerLink>(where + " of one process, through GPU memory");
   }
-  return std::make_unique<HostLink>(
-      fmt::format("{}, through host memory ({})", where,
-                  shared ? "processes share a GPU" : "libnccl.so.2 was not found"));
+  return std::make_unique<DeviceLink>(fmt::format("{}, through host memory ({})", where,
+                                                  why_through_the_host(world.size(), one_process, shared)));
 }
 
 }  // namespace tessera::cuda

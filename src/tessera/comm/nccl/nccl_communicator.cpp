@@ -11,13 +11,15 @@ int nccl_type(DType dtype) {
     case DType::f32:
       return kNcclFloat32;
     case DType::bf16:
-    case DType::i16:  // NCCL has none; halves of numbers are gathered and never added
       return kNcclBfloat16;
     case DType::f64:
       return kNcclFloat64;
     case DType::i32:
+      return kNcclInt32;
+    case DType::i16:
       break;
   }
+  TS_ASSERT(!"a type that ranks exchange");
   return kNcclInt32;
 }
 
@@ -120,44 +122,51 @@ void NcclCommunicator::reduce_scatter(const void* whole, void* part, Strips stri
   });
 }
 
+template <class Even, class Uneven>
+void NcclCommunicator::on_ranges(const char* name, std::span<const DeviceTensor> tensors, Even even,
+                                 Uneven uneven) {
+  grouped(name, [&] {
+    int result = kNcclSuccess;
+    for (const DeviceTensor& tensor : tensors) {
+      const auto place = [&](const TensorRange& range) { return at(tensor.data, range.begin, tensor.dtype); };
+      if (tensor.count % size() == 0) {
+        const TensorRange own = range_of(tensor.count, size(), rank());
+        result = even(tensor, place(own), size_of(own.count));
+      }
+      for (int root = 0; tensor.count % size() != 0 && root < size() && result == kNcclSuccess; ++root) {
+        const TensorRange range = range_of(tensor.count, size(), root);
+        result = uneven(tensor, place(range), size_of(range.count), root);
+      }
+      if (result != kNcclSuccess) break;
+    }
+    return result;
+  });
+}
+
 // Equal ranges are an all_gather; others a broadcast of each rank's own.
 void NcclCommunicator::all_gather_ranges(std::span<const DeviceTensor> tensors, DeviceStream stream) {
-  grouped("all_gather_ranges", [&] {
-    for (const auto& [data, count, dtype] : tensors) {
-      const bool even = count % size() == 0;
-      for (int root = 0; root < size(); ++root) {
-        if (even && root != rank()) continue;
-        const TensorRange range = range_of(count, size(), root);
-        std::byte* const place = at(data, range.begin, dtype);
-        const int result =
-            even ? nccl_.all_gather(place, data, size_of(range.count), nccl_type(dtype), comm_, stream)
-                 : nccl_.broadcast(place, place, size_of(range.count), nccl_type(dtype), root, comm_, stream);
-        if (result != kNcclSuccess) return result;
-      }
-    }
-    return kNcclSuccess;
-  });
+  on_ranges(
+      "all_gather_ranges", tensors,
+      [&](const DeviceTensor& tensor, std::byte* own, std::size_t count) {
+        return nccl_.all_gather(own, tensor.data, count, nccl_type(tensor.dtype), comm_, stream);
+      },
+      [&](const DeviceTensor& tensor, std::byte* place, std::size_t count, int root) {
+        return nccl_.broadcast(place, place, count, nccl_type(tensor.dtype), root, comm_, stream);
+      });
 }
 
 // Equal ranges are a reduce_scatter; others a reduction to each rank of its own.
 void NcclCommunicator::reduce_scatter_ranges(std::span<const DeviceTensor> tensors, Reduction reduction,
                                              DeviceStream stream) {
-  grouped("reduce_scatter_ranges", [&] {
-    for (const auto& [data, count, dtype] : tensors) {
-      const bool even = count % size() == 0;
-      for (int root = 0; root < size(); ++root) {
-        if (even && root != rank()) continue;
-        const TensorRange range = range_of(count, size(), root);
-        std::byte* const place = at(data, range.begin, dtype);
-        const int result = even ? nccl_.reduce_scatter(data, place, size_of(range.count), nccl_type(dtype),
-                                                       nccl_reduction(reduction), comm_, stream)
-                                : nccl_.reduce(place, place, size_of(range.count), nccl_type(dtype),
-                                               nccl_reduction(reduction), root, comm_, stream);
-        if (result != kNcclSuccess) return result;
-      }
-    }
-    return kNcclSuccess;
-  });
+  const int op = nccl_reduction(reduction);
+  on_ranges(
+      "reduce_scatter_ranges", tensors,
+      [&](const DeviceTensor& tensor, std::byte* own, std::size_t count) {
+        return nccl_.reduce_scatter(tensor.data, own, count, nccl_type(tensor.dtype), op, comm_, stream);
+      },
+      [&](const DeviceTensor& tensor, std::byte* place, std::size_t count, int root) {
+        return nccl_.reduce(place, place, count, nccl_type(tensor.dtype), op, root, comm_, stream);
+      });
 }
 
 void NcclCommunicator::broadcast(void* data, std::int64_t bytes, int root, DeviceStream stream) {

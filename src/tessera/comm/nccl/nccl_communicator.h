@@ -31,6 +31,10 @@ class NcclCommunicator final : public DeviceCommunicator {
   // Gives the calls that calls() makes as one. Calls return NCCL's result.
   template <class Calls>
   void grouped(const char* name, Calls calls);
+  // For every tensor: even(tensor, this rank's range, its size) if it is cut into equal ranges, else
+  // uneven(tensor, a range, its size, its rank) for each.
+  template <class Even, class Uneven>
+  void on_ranges(const char* name, std::span<const DeviceTensor> tensors, Even even, Uneven uneven);
   // Throws, naming the rank and the call, unless all is well; NCCL's own threads are asked, too. The
   // communicator is aborted first, which ends the other ranks' waiting.
   void check(int result, const char* name);
