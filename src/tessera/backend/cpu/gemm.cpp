@@ -203,11 +203,13 @@ class Product {
     operands.b = b;
     operands.ldb = num_vectors * kWidth;
     const std::int64_t num_row_tiles = ceil_div(tile.rows, kTileRows);
-    const bool has_next = !blocking_.few_rows && panel + 1 < block.panels.count();
+    // Behind the last panel comes the next tile, which nearly always begins where this one began.
+    const bool has_next = !blocking_.few_rows;
+    const std::int64_t next_panel = panel + 1 < tile.last_panel ? panel + 1 : tile.first_panel;
+    const T* const next_b = packed_b(block) + block.panels.begin(next_panel) * kWidth * block.k;
     operands.next_step = has_next ? ceil_div(operands.ldb, num_row_tiles) : 0;
     for (std::int64_t r = 0; r < tile.rows; r += kTileRows) {
-      if (has_next)
-        operands.next = operands.b + (operands.ldb + r / kTileRows * operands.next_step) * block.k;
+      if (has_next) operands.next = next_b + r / kTileRows * operands.next_step * block.k;
       if constexpr (kNarrowC) {
         operands.c = sums + r * blocking_.tile_columns() + column - first_column(block, tile);
         operands.ldc = blocking_.tile_columns();
