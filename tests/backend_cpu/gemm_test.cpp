@@ -119,7 +119,7 @@ void check_type() {
       {.shape = {8, 48, 64}},
       {.shape = {67, 149, 53}, .alpha = 0.5, .beta = 1, .padding = 5},
       {.shape = {129, 401, 31}, .beta = 1, .bias = true},
-      {.shape = {13, 29, 1601}, .alpha = -2, .bias = true, .padding = 1},  // K in three pieces
+      {.shape = {13, 29, 2101}, .alpha = -2, .bias = true, .padding = 1},  // K in three pieces
       {.shape = {7, 5, 0}, .beta = 1, .bias = true},
       {.shape = {7, 5, 0}},
       {.shape = {0, 5, 3}},
@@ -154,8 +154,14 @@ TEST(Gemm, ScalesWhatCHolds) {
 TEST(Gemm, BlocksOfRowsAndColumnsMeet) {
   check_all_orientations<float, float, float>({.shape = {4103, 9, 3}});
   check_all_orientations<float, float, float>({.shape = {5, 4211, 3}, .bias = true});
-  check_all_orientations<float, float, float>({.shape = {9, 1555, 770}, .bias = true});
-  check_all_orientations<float, float, float>({.shape = {3101, 3, 770}, .beta = 1});
+  check_all_orientations<float, float, float>({.shape = {9, 1555, 1026}, .bias = true});
+  check_all_orientations<float, float, float>({.shape = {3101, 3, 1026}, .beta = 1});
+}
+
+// Enough of them that tiles are of 16 panels instead of 8.
+TEST(Gemm, WideTilesMeet) {
+  check_all_orientations<float, float, float>({.shape = {1035, 1541, 7}, .bias = true});
+  check_all_orientations<Bf16, Bf16, Bf16>({.shape = {1035, 1541, 7}, .beta = 1});
 }
 
 // Blocks of more than 2 MiB are packed past the caches, in whole aligned vectors if K allows.
@@ -178,18 +184,20 @@ void check_bits(const GemmCase& c) {
 }
 
 TEST(Gemm, BitsDoNotDependOnTheNumberOfThreads) {
-  check_bits<float, float, float>({.shape = {301, 517, 803}, .transpose_b = true, .bias = true});
-  check_bits<float, float, float>({.shape = {301, 517, 803}, .transpose_a = true, .beta = 1});
-  check_bits<Bf16, Bf16, Bf16>({.shape = {301, 517, 803}, .transpose_b = true, .beta = 1});
+  check_bits<float, float, float>({.shape = {301, 517, 1059}, .transpose_b = true, .bias = true});
+  check_bits<float, float, float>({.shape = {301, 517, 1059}, .transpose_a = true, .beta = 1});
+  check_bits<Bf16, Bf16, Bf16>({.shape = {301, 517, 1059}, .transpose_b = true, .beta = 1});
   check_bits<double, double, double>({.shape = {301, 217, 103}});
   // Several blocks of N and K, and of M and K.
-  check_bits<float, float, float>({.shape = {40, 1701, 803}, .transpose_b = true, .bias = true});
-  check_bits<float, float, float>({.shape = {3101, 40, 803}, .transpose_a = true, .beta = 1});
-  check_bits<Bf16, Bf16, Bf16>({.shape = {40, 1701, 803}, .transpose_b = true, .beta = 1});
+  check_bits<float, float, float>({.shape = {40, 1701, 1059}, .transpose_b = true, .bias = true});
+  check_bits<float, float, float>({.shape = {3101, 40, 1059}, .transpose_a = true, .beta = 1});
+  check_bits<Bf16, Bf16, Bf16>({.shape = {40, 1701, 1059}, .transpose_b = true, .beta = 1});
+  // Wide tiles.
+  check_bits<float, float, float>({.shape = {1035, 1541, 67}, .transpose_b = true, .bias = true});
 }
 
 TEST(Gemm, BitsOfARowDoNotDependOnTheRowsAroundIt) {
-  const GemmCase all{.shape = {45, 131, 900}, .transpose_b = true};
+  const GemmCase all{.shape = {45, 131, 1100}, .transpose_b = true};
   GemmCase one = all;
   one.shape.m = 1;
   const auto many_rows = Problem<float, float, float>(all).run(1);

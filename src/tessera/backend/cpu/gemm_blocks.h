@@ -12,14 +12,17 @@
 namespace tessera::cpu {
 
 // The loops, from the outside: blocks of N, M and K; then output tiles, the tasks of the threads; then panels
-// of B; then the micro-kernel's rows. While a tile is computed, its rows of A (at most 128 x 768 floats,
-// 400 KB) stay in the L2 cache and panels of B (48 x 768, 150 KB) pass through it, each used for all of
+// of B; then the micro-kernel's rows. While a tile is computed, its rows of A (at most 128 x 1024 floats,
+// 512 KB) stay in the L2 cache and panels of B (48 x 1024, 192 KB) pass through it, each used for all of
 // those rows.
 inline constexpr std::int64_t kMaxBlockM = 3072;
 inline constexpr std::int64_t kMaxBlockN = 1536;
-inline constexpr std::int64_t kMaxBlockK = 768;
+inline constexpr std::int64_t kMaxBlockK = 1024;
 inline constexpr std::int64_t kMaxTileRows = 128;
-inline constexpr std::int64_t kMaxTilePanels = 8;
+inline constexpr std::int64_t kMaxTilePanels = 16;
+// The first panel of a tile waits for A, so wide tiles are faster, but threads wait for the last tiles of a
+// product: one of fewer wide tiles than these has twice as many of half the width.
+inline constexpr std::int64_t kLeastWideTiles = 16;
 // What one task packs: rows of A and panels of B side by side, so that runs of several cache lines are read
 // from a matrix in which they are contiguous.
 inline constexpr std::int64_t kPackedRows = 64;
@@ -70,8 +73,14 @@ struct Blocking {
         num_n(ceil_div(shape.n, n)),
         num_k(std::max<std::int64_t>(1, ceil_div(shape.k, k))),
         tile_rows(even_piece(m, kMaxTileRows, kTileRows)),
-        tile_panels(shape.m <= kFewRows ? 1 : kMaxTilePanels),
-        few_rows(shape.m <= kFewRows) {}
+        tile_panels(kMaxTilePanels),
+        few_rows(shape.m <= kFewRows) {
+    if (few_rows) {
+      tile_panels = 1;
+    } else if (num_m * num_n * num_tiles() < kLeastWideTiles) {
+      tile_panels = kMaxTilePanels / 2;
+    }
+  }
 
   std::int64_t num_blocks() const { return num_m * num_n * num_k; }
   std::int64_t tile_columns() const { return tile_panels * kPanelColumns<T>; }
