@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parse_json.h"
 
 namespace tessera {
 
@@ -27,7 +28,7 @@ struct JsonConfig::Document {
 JsonConfig::JsonConfig(const std::string& text, std::string source)
     : document_(std::make_unique<Document>()), source_(std::move(source)) {
   try {
-    document_->root = nlohmann::json::parse(text);
+    document_->root = parse_json(text);
   } catch (const nlohmann::json::parse_error& e) {
     fail("{}: not a JSON file: {}", source_, e.what());
   }
