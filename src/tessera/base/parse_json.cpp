@@ -3,8 +3,11 @@
 #include <nlohmann/json.hpp>
 
 namespace tessera {
+namespace {
 
 using Json = nlohmann::json;
+
+}  // namespace
 
 Json parse_json(std::string_view text) {
   return Json::parse(text);
