@@ -2,9 +2,9 @@
 # scripts/bundle.sh [FOLDER]: the programs with the CUDA backend and the small libraries they need, to copy to a GPU
 # machine and run there; FOLDER is build/bundle unless given.
 #
-# Without MPI, for any x86-64 machine with AVX2 and a C library no older than this one's. cuBLASLt is not in it:
-# the programs look for libcublasLt where the dynamic linker does (LD_LIBRARY_PATH) and in this machine's toolkit's
-# folder.
+# Without MPI, for any x86-64 machine with AVX2 and a C library no older than this one's. cuBLASLt, cuDNN and NCCL
+# are not in it: the programs look for them where the dynamic linker does (LD_LIBRARY_PATH) and in this machine's
+# toolkit's folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-build/bundle}

@@ -96,6 +96,20 @@ TEST(VectorMath, Sigmoid) {
   EXPECT_TRUE(std::isnan(sigmoid(std::nanf(""))));
 }
 
+// Whatever their other bits: quiet and signalling, of both signs, with bits that could pass for an exponent.
+TEST(VectorMath, EveryNaNStaysOne) {
+  for (const std::uint32_t bits :
+       {0x7fffffffu, 0xffffffffu, 0x7fc00000u, 0xffc00000u, 0x7fc00001u, 0x7fc0007fu, 0x7fc00080u,
+        0x7fc000ffu, 0x7fc00100u, 0xffc001ffu, 0x7f800001u, 0xff8001feu}) {
+    const float nan = std::bit_cast<float>(bits);
+    EXPECT_TRUE(std::isnan(exp(nan))) << std::hex << bits;
+    EXPECT_TRUE(std::isnan(bounded_exp(nan))) << std::hex << bits;
+    EXPECT_TRUE(std::isnan(tanh(nan))) << std::hex << bits;
+    EXPECT_TRUE(std::isnan(erf(nan))) << std::hex << bits;
+    EXPECT_TRUE(std::isnan(sigmoid(nan))) << std::hex << bits;
+  }
+}
+
 TEST(VectorMath, DoubleIsTheStandardLibrary) {
   for (const double x : {-800.0, -3.0, -0.1, 0.0, 0.7, 5.0, 800.0}) {
     EXPECT_EQ(exp(x), std::exp(x));

@@ -8,7 +8,7 @@ namespace {
 struct Values {
   std::string config;
   std::string out = "runs/default";
-  std::int64_t steps = 5;
+  std::int64_t steps = 5, batch = 0;
   double temperature = 0.5;
   bool resume = false;
   std::vector<std::string> inputs, overrides;
@@ -19,6 +19,7 @@ Parsed parse(Values& values, std::vector<const char*> arguments) {
   options.positional("CONFIG", &values.config, "the run's YAML file");
   options.option("--out FOLDER", &values.out, "folder of the run");
   options.option("--steps", &values.steps, "steps to take");
+  options.option("--batch N", &values.batch, "sequences (default: the run's)");
   options.option("--temperature", &values.temperature, "of the sample");
   options.option("--input FILE", &values.inputs, "text to read, may be repeated");
   options.flag("--resume", &values.resume, "go on from the newest checkpoint");
@@ -74,6 +75,7 @@ TEST(Options, HelpIsPrintedWhateverElseIsGiven) {
               "Options:\n"
               "  --out FOLDER     folder of the run (default runs/default)\n"
               "  --steps N        steps to take (default 5)\n"
+              "  --batch N        sequences (default: the run's)\n"
               "  --temperature X  of the sample (default 0.5)\n"
               "  --input FILE     text to read, may be repeated\n"
               "  --resume         go on from the newest checkpoint\n"

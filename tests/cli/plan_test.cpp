@@ -64,6 +64,15 @@ TEST_F(PlanTest, Bf16AndRecomputeTakeLess) {
   EXPECT_LT(number_after(again, "activations kept"), number_after(plain, "activations kept"));
 }
 
+// The longest names of groups and kinds stand apart.
+TEST_F(PlanTest, ListsCollectivesInColumns) {
+  const std::string out = expect_success({"plan", "llama2.yaml", "parallel.dp=4", "parallel.zero1=true",
+                                          "parallel.zero1_group=2", "--collectives"})
+                              .out;
+  EXPECT_NE(out.find("\n  ranges  reduce_scatter  update "), std::string::npos) << out;
+  EXPECT_NE(out.find("\n  copies  all_reduce      update "), std::string::npos) << out;
+}
+
 TEST_F(PlanTest, WritesTheGraphAndTheSteps) {
   expect_success({"plan", "run.yaml", "--graph", "graph.txt", "--dot", "graph.dot", "--steps", "steps.txt"});
   EXPECT_NE(bytes_of(path() / "graph.txt").find("layers.1.attention"), std::string::npos);

@@ -324,6 +324,7 @@ TEST(ModelConfigJson, OnlyTrainingDrops) {
 TEST(ModelConfigJson, RefusesWhatIsNoJsonObject) {
   EXPECT_EQ(refusal_of_text("").find("some/config.json: not a JSON file"), 0u);
   EXPECT_EQ(refusal_of_text("{\"model_type\": ").find("some/config.json: not a JSON file"), 0u);
+  EXPECT_EQ(refusal_of_text("{\"hidden_size\": 1e999}").find("some/config.json: not a JSON file"), 0u);
   EXPECT_EQ(refusal_of_text("[1, 2]"),
             "some/config.json: found a JSON array, expected an object with the model's keys");
 }

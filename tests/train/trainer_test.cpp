@@ -268,6 +268,27 @@ TEST(TrainerStopTest, ALossThatIsNotANumberEndsTheRunBeforeItIsSaved) {
   EXPECT_EQ(run.reports("run").size(), 1u);
 }
 
+// A config of a GPU runs on the CPU as well, and one line says what of it has no use there.
+TEST(TrainerMessages, NameTheKeysOfAnotherDevice) {
+  TinyRun run;
+  run.config.train.steps = run.config.schedule.decay_steps = 2;
+  const auto not_used = [&](const std::string& out) {
+    run.config.train.out = (run.path() / out).string();
+    std::vector<std::string> found;
+    TrainCallbacks callbacks;
+    callbacks.message = [&](const std::string& text) {
+      if (text.starts_with("not used")) found.push_back(text);
+    };
+    run_ranks(run.config, false, [&](Communicator* world) { train(run.config, false, callbacks, world); });
+    return found;
+  };
+  EXPECT_EQ(not_used("defaults"), std::vector<std::string>{});
+  run.config.parallel.dp = 2;
+  apply_overrides(run.config, std::vector<std::string>{"cuda.graphs=false", "cuda.tuning=no/such/file"});
+  EXPECT_EQ(not_used("changed"),
+            std::vector<std::string>{"not used without a GPU: cuda.graphs, cuda.tuning"});
+}
+
 TEST(TrainerStopTest, TheNullDeviceIsRefused) {
   TinyRun run;
   run.config.device = DeviceName::null;

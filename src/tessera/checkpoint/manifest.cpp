@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
+#include "tessera/base/parse_json.h"
 
 namespace tessera {
 namespace {
@@ -76,7 +77,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
   const std::string text = read_file(path);
   Json json;
   try {
-    json = Json::parse(text);
+    json = parse_json(text);
   } catch (const Json::exception& error) {
     fail("{}: not JSON: {}", path.string(), error.what());
   }

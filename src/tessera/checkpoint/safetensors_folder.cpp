@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tessera/base/parse_json.h"
+
 namespace tessera {
 namespace {
 
@@ -12,7 +14,7 @@ using Json = nlohmann::json;
 std::map<std::string, std::string> read_weight_map(const std::filesystem::path& index) {
   Json json;
   try {
-    json = Json::parse(read_file(index));
+    json = parse_json(read_file(index));
   } catch (const Json::exception& error) {
     fail("{}: not JSON: {}", index.string(), error.what());
   }

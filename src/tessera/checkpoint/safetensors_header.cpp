@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tessera/base/parse_json.h"
+
 namespace tessera {
 namespace {
 
@@ -16,20 +18,16 @@ using Json = nlohmann::json;
 constexpr std::size_t kLengthBytes = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 
-// nlohmann::json keeps the last of two equal keys in silence; here two tensors of one name are a
-// broken file.
+// Two tensors of one name are a broken file.
 Json parse_json_object(std::string_view text, const std::string& file_name) {
   std::set<std::string> names;
-  const auto refuse_duplicates = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key && depth == 1) {
-      const auto& name = parsed.get_ref<const std::string&>();
-      TS_CHECK(names.insert(name).second, "{}: the header names tensor \"{}\" twice", file_name, name);
-    }
-    return true;
+  const auto refuse_duplicates = [&](int depth, const std::string& name) {
+    TS_CHECK(depth > 1 || names.insert(name).second, "{}: the header names tensor \"{}\" twice", file_name,
+             name);
   };
   Json header;
   try {
-    header = Json::parse(text, refuse_duplicates);
+    header = parse_json(text, refuse_duplicates);
   } catch (const Json::exception& error) {
     fail("{}: the header is not JSON: {}", file_name, error.what());
   }

@@ -42,7 +42,7 @@ int convert_command(int argc, const char* const* argv) {
   options.option("--to FORMAT", &format,
                  "hf: config.json and model.safetensors; tessera: a checkpoint of step 0");
   options.footer(
-      "Examples:\n  tessera convert runs/quickstart my-model\n  tessera convert gpt2/ runs/gpt2 --to "
+      "Examples:\n  tessera convert runs/quickstart/run-1 my-model\n  tessera convert gpt2/ runs/gpt2 --to "
       "tessera");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(format == "hf" || format == "tessera", "--to: found '{}', expected 'hf' or 'tessera'", format);

@@ -56,7 +56,7 @@ int eval_command(int argc, const char* const* argv) {
   options.option("--batch N", &eval.batch, "sequences at a time (default: the run's micro-batch; else 1)");
   options.option("--batches N", &eval.max_batches, "how many batches at most; 0: all");
   options.rest("key=value", &eval.overrides, "change keys such as threads=1 or data.kind=text");
-  options.footer("Example: tessera eval runs/quickstart --data data/valid");
+  options.footer("Example: tessera eval runs/quickstart/run-1 --data data/valid");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(eval.seq_len >= 0, "--seq-len: found {}, expected at least 1", eval.seq_len);
   TS_CHECK(eval.batch >= 0, "--batch: found {}, expected at least 1", eval.batch);

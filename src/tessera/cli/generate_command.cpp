@@ -25,7 +25,7 @@ int generate_command(int argc, const char* const* argv) {
   options.option("--tokenizer PATH", &tokenizer_path,
                  "tokenizer.json, .model, vocab.txt or a folder of one (default: the run's)");
   options.rest("key=value", &overrides, "change keys such as threads=1");
-  options.footer("Example: tessera generate runs/quickstart --prompt 'In the beginning'");
+  options.footer("Example: tessera generate runs/quickstart/run-1 --prompt 'In the beginning'");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(num_tokens >= 1, "--tokens: found {}, expected at least 1", num_tokens);
   check_sampling(sampling);

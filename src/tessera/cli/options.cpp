@@ -43,8 +43,10 @@ CLI::Validator expects(const char* what) {
       "");
 }
 
+// Unless the description itself says what the default is, as of one that is looked up elsewhere.
 std::string with_default(const std::string& description, const std::string& value) {
-  return value.empty() ? description : fmt::format("{} (default {})", description, value);
+  const bool said = value.empty() || description.find("(default") != std::string::npos;
+  return said ? description : fmt::format("{} (default {})", description, value);
 }
 
 std::string aligned(const std::vector<Entry>& entries, std::size_t width) {

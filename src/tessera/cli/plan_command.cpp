@@ -95,10 +95,10 @@ void print_flops(const RunConfig& config, const Model& model, const JobPlan& job
 }
 
 void print_collectives(const StagePlan& stage) {
-  fmt::print("collectives of a step:\n  {:<6}{:<15}{:<9}{:>7}{:>14}{:>14}  {}\n", "group", "kind", "program",
+  fmt::print("collectives of a step:\n  {:<8}{:<16}{:<9}{:>7}{:>14}{:>14}  {}\n", "group", "kind", "program",
              "count", "payload", "sent each", "of what, and why");
   for (const TrafficLine& line : stage.traffic) {
-    fmt::print("  {:<6}{:<15}{:<9}{:>7}{:>14}{:>14}  {}: {}\n", group_name(line.group), line.kind,
+    fmt::print("  {:<8}{:<16}{:<9}{:>7}{:>14}{:>14}  {}: {}\n", group_name(line.group), line.kind,
                phase_name(line.phase), line.count, line.payload, line.sent, line.value, line.why);
   }
 }

@@ -21,7 +21,7 @@ int tune_command(int argc, const char* const* argv) {
   options.option("--out FILE", &out, "where to write the choices");
   options.rest("key=value", &overrides, "change keys of CONFIG");
   options.footer(
-      "  tessera tune run.yaml --out h200.tuning && tessera train run.yaml cuda.tuning=h200.tuning");
+      "Example: tessera tune run.yaml --out h200.tuning && tessera train run.yaml cuda.tuning=h200.tuning");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(!out.empty(), "--out FILE: expected a file to write the choices to");
   const RunConfig config = load_run_config(path, overrides);

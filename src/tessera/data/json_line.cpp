@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parse_json.h"
 
 namespace tessera {
 namespace {
@@ -29,7 +30,7 @@ std::string list_keys(const nlohmann::json& object) {
 std::string json_line_text(std::string_view line, const std::string& key) {
   nlohmann::json value;
   try {
-    value = nlohmann::json::parse(line);
+    value = parse_json(line);
   } catch (const nlohmann::json::parse_error& error) {
     fail("not valid JSON at byte {} of the line, found: {}", error.byte, excerpt(line));
   } catch (const nlohmann::json::exception&) {  // a number beyond double

@@ -7,10 +7,7 @@
 namespace tessera {
 
 PrefetchLoader::PrefetchLoader(FillFunction fill, const PrefetchOptions& options)
-    : fill_(std::move(fill)),
-      batch_size_(options.batch_size),
-      position_(options.first_sample),
-      next_to_fill_(options.first_sample) {
+    : fill_(std::move(fill)), batch_size_(options.batch_size), next_to_fill_(options.first_sample) {
   TS_CHECK(options.batch_size >= 1, "batch_size: found {}, expected at least 1", options.batch_size);
   TS_CHECK(options.seq_len >= 1, "seq_len: found {}, expected at least 1", options.seq_len);
   TS_CHECK(options.first_sample >= 0, "first_sample: found {}, expected 0 or more", options.first_sample);
@@ -41,24 +38,7 @@ const Batch& PrefetchLoader::next() {
   batch_ready_.wait(lock, [&] { return num_filled_ > num_released_ || error_; });
   if (num_filled_ == num_released_) std::rethrow_exception(error_);
   holding_ = true;
-  position_ += batch_size_;
   return ring_[static_cast<std::size_t>(num_released_) % ring_.size()];
-}
-
-// Everything filled ahead is given back. The slot of a fill under way is num_filled_, which stays the next
-// one to fill: the worker alone writes to slots, finds itself stale and fills that slot again.
-void PrefetchLoader::seek(std::int64_t sample) {
-  TS_CHECK(sample >= 0, "sample: found {}, expected 0 or more", sample);
-  {
-    std::lock_guard lock(mutex_);
-    num_released_ = num_filled_;
-    holding_ = false;
-    next_to_fill_ = sample;
-    error_ = nullptr;
-    ++num_seeks_;
-  }
-  position_ = sample;
-  work_ready_.notify_one();
 }
 
 void PrefetchLoader::work() {
@@ -70,7 +50,6 @@ void PrefetchLoader::work() {
     if (stopping_) return;
     Batch& batch = ring_[static_cast<std::size_t>(num_filled_) % ring_.size()];
     const std::int64_t first_sample = next_to_fill_;
-    const std::uint64_t seeks_before = num_seeks_;
 
     lock.unlock();
     std::exception_ptr error;
@@ -81,7 +60,6 @@ void PrefetchLoader::work() {
     }
     lock.lock();
 
-    if (num_seeks_ != seeks_before) continue;
     if (error) {
       error_ = std::move(error);
     } else {

@@ -1,8 +1,8 @@
 // PrefetchLoader: one background thread that fills batches ahead of their use.
 //
 // Made and used by the training loop, over Samples. Its position, a global sample number, is the whole state:
-// a resumed run starts at another. All batches are allocated by the constructor. The methods belong to one
-// thread.
+// a resumed run makes one that starts at another. All batches are allocated by the constructor. next()
+// belongs to one thread.
 #pragma once
 
 #include <condition_variable>
@@ -32,31 +32,24 @@ class PrefetchLoader {
   PrefetchLoader(const PrefetchLoader&) = delete;
   PrefetchLoader& operator=(const PrefetchLoader&) = delete;
 
-  // The batch at position(), which moves on by B. Valid until the following next() or seek(). An exception
-  // of the fill function is thrown here, at the batch it belongs to, and again until a seek().
+  // The batch that follows, valid until the next call. An exception of the fill function is thrown here, at
+  // the batch it belongs to, and by every call after it.
   const Batch& next();
-
-  // The following next() starts at this sample.
-  void seek(std::int64_t sample);
-
-  std::int64_t position() const { return position_; }
 
  private:
   void work();
 
   const FillFunction fill_;
   const std::int64_t batch_size_;
-  std::int64_t position_;  // the using thread's alone
 
   std::mutex mutex_;  // guards everything below but the contents of the batches
   std::condition_variable batch_ready_;
-  std::condition_variable work_ready_;  // a slot came free, a seek, or the end
+  std::condition_variable work_ready_;  // a slot came free, or the end
   std::vector<Batch> ring_;
   std::int64_t num_filled_ = 0;    // batches ever filled; number i lies in slot i % ring size
   std::int64_t num_released_ = 0;  // batches ever given back, so their slots may be overwritten
   bool holding_ = false;           // the user reads batch num_released_
   std::int64_t next_to_fill_;      // global sample number
-  std::uint64_t num_seeks_ = 0;    // tells a fill that was under way during a seek that it is stale
   std::exception_ptr error_;
   bool stopping_ = false;
   std::thread worker_;

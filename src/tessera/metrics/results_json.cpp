@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parse_json.h"
 #include "tessera/metrics/throughput.h"
 
 namespace tessera {
@@ -46,7 +47,7 @@ Json parameters_json(const ResultParameters& parameters) {
   const RunSize& size = parameters.size;
   Json json;
   json["Model"] = parameters.model;
-  json["Model configuration"] = Json::parse(parameters.config_json);
+  json["Model configuration"] = parse_ordered_json(parameters.config_json);
   json["World size"] = parameters.world_size;
   json["Data parallel degree"] = size.data_parallel;
   json["Batch size"] = size.batch_per_device;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parse_json.h"
 
 namespace tessera {
 namespace {
@@ -50,7 +51,11 @@ std::string to_json_line(const StepReport& report) {
 }
 
 StepReport parse_json_line(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  Json json;
+  try {
+    json = parse_ordered_json(line);
+  } catch (const Json::exception&) {  // half a line, say: it stays null
+  }
   TS_CHECK(json.is_object(), "found no JSON object, expected a step's metrics");
   StepReport report;
   report.step = integer_at(json, "step");

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parse_json.h"
 
 namespace tessera {
 
@@ -27,8 +28,8 @@ struct JsonConfig::Document {
 JsonConfig::JsonConfig(const std::string& text, std::string source)
     : document_(std::make_unique<Document>()), source_(std::move(source)) {
   try {
-    document_->root = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& e) {
+    document_->root = parse_json(text);
+  } catch (const nlohmann::json::exception& e) {  // parse_error, or out_of_range of a number beyond double
     fail("{}: not a JSON file: {}", source_, e.what());
   }
   TS_CHECK(document_->root.is_object(), "{}: found a JSON {}, expected an object with the model's keys",

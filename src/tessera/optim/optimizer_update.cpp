@@ -66,16 +66,17 @@ class OptimizerWriter {
                        clip_factor(graph_, "parameter_norm", sum, no_limit, sums_).norm);
   }
 
-  ValueId add_state(std::string_view what, const ParameterGradient& p, DType dtype) {
-    return graph_.add_input(fmt::format("{}.{}", what, name(p)), {dtype, graph_.type(p.parameter).shape},
-                            Role::optimizer_state);
+  ValueId add_state(const std::string& state_name, const ParameterGradient& p, DType dtype) {
+    return graph_.add_input(state_name, {dtype, graph_.type(p.parameter).shape}, Role::optimizer_state);
   }
   ValueId add_moment(std::string_view what, const ParameterGradient& p) {
-    return add_state(what, p, sums_ == DType::f64 ? sums_ : options_.state_dtype);
+    const DType dtype = sums_ == DType::f64 ? sums_ : options_.state_dtype;
+    return add_state(fmt::format("{}.{}", what, name(p)), p, dtype);
   }
   ValueId add_low_halves(const ParameterGradient& p) {
     const bool rounded = graph_.type(p.parameter).dtype == DType::bf16;
-    return rounded && options_.state_dtype != DType::bf16 ? add_state("low", p, DType::i16) : kNoValue;
+    if (!rounded || options_.state_dtype == DType::bf16) return kNoValue;
+    return add_state(low_halves_name(name(p)), p, DType::i16);
   }
 
   MomentInputs add_moments(const ParameterGradient& p) {
@@ -138,6 +139,10 @@ class OptimizerWriter {
 };
 
 }  // namespace
+
+std::string low_halves_name(const std::string& parameter) {
+  return "low." + parameter;
+}
 
 void append_optimizer(Graph& graph, std::span<const ParameterGradient> parameters,
                       const OptimizerOptions& options) {

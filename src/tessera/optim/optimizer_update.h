@@ -41,7 +41,10 @@ inline constexpr std::string_view kStepInput = "step";                      // i
 inline constexpr std::string_view kGradNormOutput = "grad_norm";            // before clipping
 inline constexpr std::string_view kParameterNormOutput = "parameter_norm";  // before the update; if asked for
 
-// State inputs are named "<what>.<parameter>": moment1 and moment2, or momentum; and low.
+// The state input that holds the low halves of a bf16 parameter's fp32 weight, if it has any.
+std::string low_halves_name(const std::string& parameter);
+
+// State inputs are named "<what>.<parameter>": moment1 and moment2, or momentum; and low_halves_name().
 void append_optimizer(Graph& graph, std::span<const ParameterGradient> parameters,
                       const OptimizerOptions& options);
 

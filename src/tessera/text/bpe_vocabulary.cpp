@@ -12,6 +12,7 @@
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
+#include "tessera/base/parse_json.h"
 #include "tessera/text/byte_alphabet.h"
 
 namespace tessera {
@@ -25,13 +26,9 @@ constexpr std::string_view kMergesHeader = "#version: 0.2\n";
 Json parse_vocab_json(const std::string& file, const std::string& text) {
   TS_CHECK(!text.empty(), "{}: the file is empty, expected a JSON object of token: id", file);
   std::size_t num_keys = 0;
-  const auto count_keys = [&](int, Json::parse_event_t event, Json&) {
-    num_keys += event == Json::parse_event_t::key;
-    return true;
-  };
   Json json;
   try {
-    json = Json::parse(text, count_keys);
+    json = parse_json(text, [&](int, const std::string&) { ++num_keys; });
   } catch (const Json::exception& error) {
     fail("{}: not a JSON file: {}", file, error.what());
   }

@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
+#include "tessera/base/parse_json.h"
 #include "tessera/text/byte_alphabet.h"
 
 namespace tessera {
@@ -21,7 +22,7 @@ class Reader {
  public:
   explicit Reader(const std::filesystem::path& path) : file_(path.string()) {
     try {
-      root_ = Json::parse(read_file(path));
+      root_ = parse_json(read_file(path));
     } catch (const Json::exception& error) {
       fail("{}: not a JSON file: {}", file_, error.what());
     }

@@ -14,4 +14,16 @@ void declare_cuda(ConfigSchema& s, CudaKeys& cuda) {
             {.min = 1, .max = 65536});
 }
 
+std::vector<std::string> changed_keys(const CudaKeys& cuda) {
+  CudaKeys keys;
+  ConfigSchema schema;
+  declare_cuda(schema, keys);
+  keys = cuda;
+  std::vector<std::string> changed;
+  for (const ConfigKey& key : schema.keys()) {
+    if (!is_default(key)) changed.push_back(key.path);
+  }
+  return changed;
+}
+
 }  // namespace tessera

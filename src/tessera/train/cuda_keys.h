@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tessera {
 
@@ -16,5 +17,9 @@ struct CudaKeys {
 };
 
 void declare_cuda(ConfigSchema& schema, CudaKeys& cuda);
+
+// The paths of those with another value than their default. On another device they say nothing: one config
+// serves both, and `tessera train` names what it passes over.
+std::vector<std::string> changed_keys(const CudaKeys& cuda);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/base/mapped_file.h"
+#include "tessera/base/parse_json.h"
 #include "tessera/checkpoint/safetensors.h"
 #include "tessera/runtime/host_tensor.h"
 #include "tessera/runtime/make_executor.h"
@@ -96,7 +97,7 @@ KeyBiases take_out_key_biases(const ExternalTensor& tensor, PrecisionName precis
 
 void read_optimizer(const std::filesystem::path& path, OptimizerKeys& keys) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(read_file(path));
+    const nlohmann::json json = parse_json(read_file(path));
     keys.lr = json.at("lr");
     keys.beta1 = json.at("betas").at(0);
     keys.beta2 = json.at("betas").at(1);

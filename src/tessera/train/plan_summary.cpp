@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parse_json.h"
 
 namespace tessera {
 namespace {
@@ -115,7 +116,7 @@ std::string to_json(const PlanSummary& plan) {
 
 PlanSummary parse_plan_summary(const std::string& text, const std::string& source) {
   try {
-    PlanSummary plan = plan_of(Json::parse(text));
+    PlanSummary plan = plan_of(parse_ordered_json(text));
     TS_CHECK(plan.pp >= 1 && plan.stages.size() == static_cast<std::size_t>(plan.pp),
              "found {} stages, expected {}", plan.stages.size(), plan.pp);
     TS_CHECK(plan.chunks >= 1 && plan.num_micro_batches >= 1 && plan.dp >= 1 && plan.tp >= 1,

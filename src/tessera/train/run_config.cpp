@@ -55,8 +55,10 @@ ConfigSchema run_config_schema(RunConfig& config) {
   declare_cuda(s, config.cuda);
   declare_metrics(s, config.metrics);
   s.choice("precision", &config.precision, "of weights and activations", {"fp32", "bf16"});
-  s.choice("device", &config.device, "where the plan runs; null: nowhere, memory and costs only",
-           {"cpu", "cuda", "null"});
+  s.choice(
+      "device", &config.device,
+      "where the plan runs: cuda with the keys cuda.*, others without; null: nowhere, memory and costs only",
+      {"cpu", "cuda", "null"});
   s.text("recompute", &config.recompute,
          "what backward computes again: none, selective (attention, norms, activations), full, or op names");
   s.integer("threads", &config.threads, "worker threads; 0: all cores", {.min = 0, .max = 4096});

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/parse_json.h"
 #include "tessera/metrics/curve_svg.h"
 #include "tessera/metrics/human.h"
 #include "tessera/metrics/process_memory.h"
@@ -45,7 +46,7 @@ ResultParameters result_parameters(const RunConfig& config, const Model& model, 
   const YAML::Node keys = YAML::Load(to_yaml(config));  // names as users write them
   ResultParameters parameters;
   parameters.config_json = model.config_json();
-  parameters.model = nlohmann::json::parse(parameters.config_json).value("model_type", "");
+  parameters.model = parse_json(parameters.config_json).value("model_type", "");
   parameters.size = size;
   parameters.world_size = config.parallel.tp * config.parallel.pp * config.parallel.dp;
   parameters.seed = config.train.seed;

@@ -9,6 +9,7 @@
 #include "tessera/data/prefetch_loader.h"
 #include "tessera/metrics/golden_losses.h"
 #include "tessera/optim/learning_rate.h"
+#include "tessera/train/config_schema.h"
 #include "tessera/train/evaluate.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/run_data.h"
@@ -25,6 +26,12 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void say_what_is_passed_over(const RunConfig& config, const TrainCallbacks& callbacks) {
+  if (config.device == DeviceName::cuda) return;
+  const std::vector<std::string> keys = changed_keys(config.cuda);
+  if (!keys.empty()) callbacks.message("not used without a GPU: " + joined(keys, ", "));
 }
 
 class Run {
@@ -45,6 +52,7 @@ class Run {
     if (world_) world_->barrier();  // nobody writes before all have looked
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
+    say_what_is_passed_over(config, callbacks);
     callbacks_.message(memory_line(*step_, world_));
     if (step_->ranks() && !step_->ranks()->link_text().empty()) {
       callbacks_.message("ranks talk: " + step_->ranks()->link_text());

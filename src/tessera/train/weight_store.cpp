@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tessera/base/float_halves.h"
+#include "tessera/optim/optimizer_update.h"
 #include "tessera/runtime/host_tensor.h"
 
 namespace tessera {
@@ -25,10 +26,6 @@ void set_element(const TensorView& view, std::int64_t i, float value) {
   } else {
     view.as<float>()[at] = value;
   }
-}
-
-std::string low_halves_of(const std::string& parameter) {
-  return "low." + parameter;
 }
 
 std::vector<PlacedTensor> whole_state(const Graph& graph) {
@@ -116,7 +113,7 @@ std::vector<float> WeightStore::read(const std::string& name) const {
 }
 
 std::vector<float> WeightStore::read_parameter(const std::string& name) const {
-  const PlacedTensor* const low = find(low_halves_of(name));
+  const PlacedTensor* const low = find(low_halves_name(name));
   if (low == nullptr) return read(name);
   std::optional<HostTensor> rounded, rest;
   if (executor_.graph().find_input(name) != kNoValue) {
@@ -146,7 +143,7 @@ void WeightStore::write(const std::string& name, std::span<const float> values) 
 
 void WeightStore::write_parameter(const std::string& name, std::span<const float> values) const {
   write(name, values);
-  if (const std::string low = low_halves_of(name); contains(low)) write(low, values);
+  if (const std::string low = low_halves_name(name); contains(low)) write(low, values);
 }
 
 void WeightStore::fill_parameter(const std::string& name, ThreadPool& pool, const FillPiece& fill,
@@ -180,7 +177,7 @@ void WeightStore::fill_parameter(const std::string& name, ThreadPool& pool, cons
     });
   };
   fill_one(name);
-  if (const std::string low = low_halves_of(name); contains(low)) fill_one(low);
+  if (const std::string low = low_halves_name(name); contains(low)) fill_one(low);
 }
 
 }  // namespace tessera

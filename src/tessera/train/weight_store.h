@@ -1,6 +1,6 @@
 // WeightStore: a model's parameters, accumulators and optimizer state as whole fp32 tensors by name,
 // however they lie on the ranks. Files and comparisons go through it; under bf16 the fp32 weights are what is
-// read and written, of which a parameter is the rounding and "low.<parameter>" the rest.
+// read and written, of which a parameter is the rounding and low_halves_name() the rest.
 #pragma once
 
 #include <functional>

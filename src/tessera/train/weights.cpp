@@ -7,6 +7,7 @@
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/philox.h"
 #include "tessera/base/thread_pool.h"
+#include "tessera/optim/optimizer_update.h"
 
 namespace tessera {
 namespace {
@@ -22,8 +23,9 @@ std::int64_t row_elems(const Shape& shape) {
 std::map<std::string, std::vector<std::string>> state_names(const WeightStore& store) {
   std::map<std::string, std::vector<std::string>> names;
   for (const PlacedTensor& tensor : store.state()) {
-    if (tensor.role != Role::optimizer_state || tensor.name.starts_with("low.")) continue;
-    names[tensor.name.substr(tensor.name.find('.') + 1)].push_back(tensor.name);
+    if (tensor.role != Role::optimizer_state) continue;
+    const std::string parameter = tensor.name.substr(tensor.name.find('.') + 1);
+    if (tensor.name != low_halves_name(parameter)) names[parameter].push_back(tensor.name);
   }
   return names;
 }
@@ -181,7 +183,7 @@ CheckpointTensors checkpoint_tensors(const WeightStore& store, std::span<const P
     }
   };
   for (const Parameter& parameter : parameters) {
-    if (store.contains("low." + parameter.name)) {
+    if (store.contains(low_halves_name(parameter.name))) {
       add_copy(weights, parameter.name, store.read_parameter(parameter.name));
     } else {
       add(weights, parameter.name);

@@ -19,8 +19,9 @@ inline float power_of_two(std::int32_t n) {
 
 // x = n ln2 + r with |r| <= ln2 / 2, exp(x) = 2^n exp(r).
 struct ReducedExp {
-  static constexpr float kRound = 0x1.8p23f;  // adding it leaves the nearest integer in the low mantissa bits
-  float shifted;                              // n + kRound
+  // Adding it leaves the nearest integer n in the low mantissa bits, as n + 127: the exponent bits of 2^n.
+  static constexpr float kRound = 0x1.8p23f + 127.0f;
+  float shifted;  // n + kRound
   float exp_r;
 
   explicit ReducedExp(float x) {
@@ -52,12 +53,11 @@ inline float exp(float x) {
 // exp for x up to 80, as a softmax has once its maximum or log-sum is subtracted, in two thirds of the
 // instructions. A result below 1.6e-38 becomes 0.
 inline float bounded_exp(float x) {
-  constexpr float kLeast = -87.0f;
-  const ReducedExp e(x < kLeast ? kLeast : x);
-  // n to the exponent bits; those of kRound leave the word.
-  const std::uint32_t scale = std::bit_cast<std::uint32_t>(e.shifted) << 23;
-  const float result = std::bit_cast<float>(std::bit_cast<std::uint32_t>(e.exp_r) + scale);
-  return x < kLeast ? 0.0f : result;
+  const ReducedExp e(x);
+  // n + 127 becomes the exponent; the rest of kRound leaves the word. A product keeps every NaN, where a sum
+  // of n and exp_r's exponent would make numbers of some.
+  const float scale = std::bit_cast<float>(std::bit_cast<std::uint32_t>(e.shifted) << 23);
+  return x < -87.0f ? 0.0f : e.exp_r * scale;
 }
 
 inline float sigmoid(float x) {

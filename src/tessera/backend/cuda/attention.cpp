@@ -1,10 +1,12 @@
 // attention and attention_grad as kernels of the graph: which version runs. bf16: cuDNN where it computes the
-// shape and nothing is dropped (its random numbers would be others than ours), else tensor cores if the heads
-// suit them; everything else: the plain kernels.
+// shape and nothing is dropped (its random numbers would be others than ours), in place of its gradient our
+// own one where that computes it, else tensor cores if the heads suit them; everything else: the plain
+// kernels.
 #include "tessera/backend/cuda/attention.h"
 
 #include "tessera/backend/cuda/cudnn_attention.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
+#include "tessera/backend/cuda/ordered_attention_grad.h"
 #include "tessera/ops/attention.h"
 #include "tessera/runtime/rank_part.h"
 
@@ -48,9 +50,16 @@ AttentionShape shape_of(const Node& node, const Shape& qkv, std::size_t required
                   [](std::size_t) -> const std::int32_t* { return nullptr; });
 }
 
+bool by_ordered_grad(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
+  return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0 && computes_ordered_grad(shape);
+}
 bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
   return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0 &&
-         context.cudnn.workspace_bytes(shape) >= 0 && context.cudnn.grad_workspace_bytes(shape) >= 0;
+         context.cudnn.workspace_bytes(shape) >= 0;
+}
+bool grad_by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
+  return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0 &&
+         context.cudnn.grad_workspace_bytes(shape) >= 0;
 }
 
 bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
@@ -80,7 +89,8 @@ std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Con
 std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[1]);
   const AttentionShape shape = shape_of(node, qkv.shape, 4);
-  if (by_cudnn(context, shape, qkv.dtype, node.attrs)) return context.cudnn.grad_workspace_bytes(shape);
+  if (by_ordered_grad(shape, qkv.dtype, node.attrs)) return ordered_attention_grad_bytes(shape);
+  if (grad_by_cudnn(context, shape, qkv.dtype, node.attrs)) return context.cudnn.grad_workspace_bytes(shape);
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
 
@@ -93,7 +103,10 @@ void attention_grad(const KernelCall& call, Context& context) {
                                        .lse = call.inputs[3].as<float>().data(),
                                        .dqkv = call.outputs[0].data,
                                        .delta = reinterpret_cast<float*>(call.workspace.data())};
-  if (by_cudnn(context, shape, dtype, *call.attrs)) {
+  if (by_ordered_grad(shape, dtype, *call.attrs)) {
+    return ordered_attention_grad(context, shape, operands, call.workspace);
+  }
+  if (grad_by_cudnn(context, shape, dtype, *call.attrs)) {
     return context.cudnn.run_grad(shape, operands, call.workspace, context.stream);
   }
   TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());

@@ -1,48 +1,34 @@
 #include "tessera/comm/nccl/nccl_library.h"
 
-#include <dlfcn.h>
+#include "tessera/base/error.h"
+#include "tessera/base/shared_library.h"
 
 namespace tessera {
 namespace {
 
 constexpr const char* kName = "libnccl.so.2";
 
-void* open_library() {
-  if (void* const found = ::dlopen(kName, RTLD_NOW | RTLD_LOCAL)) return found;
-#ifdef TESSERA_CUDA_LIBRARY_DIR
-  return ::dlopen((std::string(TESSERA_CUDA_LIBRARY_DIR) + "/" + kName).c_str(), RTLD_NOW | RTLD_LOCAL);
-#else
-  return nullptr;
-#endif
-}
-
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  TS_CHECK(function != nullptr, "{} has no function {}", kName, name);
-}
-
 }  // namespace
 
 std::optional<NcclLibrary> load_nccl() {
-  void* const library = open_library();
-  if (library == nullptr) return {};
+  const SharedLibrary library(kName, TESSERA_CUDA_LIBRARY_DIR);
+  if (!library.found()) return {};
   NcclLibrary nccl;
-  find(library, "ncclGetVersion", nccl.get_version);
-  find(library, "ncclGetUniqueId", nccl.get_unique_id);
-  find(library, "ncclCommInitRank", nccl.comm_init_rank);
-  find(library, "ncclCommDestroy", nccl.comm_destroy);
-  find(library, "ncclCommAbort", nccl.comm_abort);
-  find(library, "ncclCommGetAsyncError", nccl.comm_get_async_error);
-  find(library, "ncclGetErrorString", nccl.get_error_string);
-  find(library, "ncclGetLastError", nccl.get_last_error);
-  find(library, "ncclGroupStart", nccl.group_start);
-  find(library, "ncclGroupEnd", nccl.group_end);
-  find(library, "ncclAllReduce", nccl.all_reduce);
-  find(library, "ncclReduce", nccl.reduce);
-  find(library, "ncclBroadcast", nccl.broadcast);
-  find(library, "ncclAllGather", nccl.all_gather);
-  find(library, "ncclReduceScatter", nccl.reduce_scatter);
+  library.find("ncclGetVersion", nccl.get_version);
+  library.find("ncclGetUniqueId", nccl.get_unique_id);
+  library.find("ncclCommInitRank", nccl.comm_init_rank);
+  library.find("ncclCommDestroy", nccl.comm_destroy);
+  library.find("ncclCommAbort", nccl.comm_abort);
+  library.find("ncclCommGetAsyncError", nccl.comm_get_async_error);
+  library.find("ncclGetErrorString", nccl.get_error_string);
+  library.find("ncclGetLastError", nccl.get_last_error);
+  library.find("ncclGroupStart", nccl.group_start);
+  library.find("ncclGroupEnd", nccl.group_end);
+  library.find("ncclAllReduce", nccl.all_reduce);
+  library.find("ncclReduce", nccl.reduce);
+  library.find("ncclBroadcast", nccl.broadcast);
+  library.find("ncclAllGather", nccl.all_gather);
+  library.find("ncclReduceScatter", nccl.reduce_scatter);
   return nccl;
 }
 

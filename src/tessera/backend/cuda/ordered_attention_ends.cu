@@ -1,0 +1,178 @@
+#include "tessera/backend/cuda/attention_rows.cuh"
+#include "tessera/backend/cuda/group_sums.cuh"
+#include "tessera/backend/cuda/launch.cuh"
+#include "tessera/backend/cuda/ordered_attention_ends.cuh"
+
+namespace tessera::cuda {
+namespace {
+
+// Lanes of a row hold eight columns each, and of several rows, so that enough loads are under way. lse is
+// infinite behind the last row: its probabilities are then zero.
+constexpr int kRowsPerThread = 4;
+
+template <int kDims>
+__global__ void __launch_bounds__(kThreads)
+    row_numbers_of(AttentionShape shape, GradOrder<kDims> order, const BFloat* dout, const BFloat* out,
+                   const float* lse_in, float* lse, float* delta, unsigned* turns, int* next_item) {
+  constexpr int kLanes = kDims / 8, kRows = kThreads / kLanes;
+  const int padded = order.padded_seq(), lane = static_cast<int>(threadIdx.x) % kLanes;
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  for (std::int64_t i = thread; i < std::int64_t{order.heads} * order.tiles() * kGroups;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    turns[i] = 0;
+  }
+  if (thread == 0) *next_item = 0;
+  float sums[kRowsPerThread] = {};
+  std::int64_t heads[kRowsPerThread];
+  int rows[kRowsPerThread];
+#pragma unroll
+  for (int i = 0; i < kRowsPerThread; ++i) {
+    const std::int64_t index = (std::int64_t{blockIdx.x} * kRowsPerThread + i) * kRows + threadIdx.x / kLanes;
+    const std::int64_t b = index / shape.heads / padded, h = index % shape.heads;
+    heads[i] = b * shape.heads + h;
+    rows[i] = static_cast<int>(index / shape.heads % padded);
+    if (b >= shape.batch || rows[i] >= shape.seq) continue;
+    const std::int64_t at = (b * shape.seq + rows[i]) * shape.out_width() + h * kDims + lane * 8;
+    float x[8], y[8];
+    load(dout + at, x);
+    load(out + at, y);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) sums[i] += x[k] * y[k];
+  }
+#pragma unroll
+  for (int i = 0; i < kRowsPerThread; ++i) {
+#pragma unroll
+    for (int other = kLanes / 2; other > 0; other /= 2)
+      sums[i] += __shfl_xor_sync(0xffffffff, sums[i], other);
+    if (lane != 0 || heads[i] >= order.heads) continue;
+    const std::int64_t to = heads[i] * padded + rows[i];
+    lse[to] = rows[i] < shape.seq ? lse_in[heads[i] * shape.seq + rows[i]] * kLog2E : INFINITY;
+    delta[to] = sums[i];
+  }
+}
+
+// c (+)= sums
+template <int kPacks>
+__device__ void take(const GroupSums<kPacks>& sums, bool add, float (&c)[4 * kPacks]) {
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    const float4 x = sums[i][threadIdx.x];
+    c[4 * i] = add ? c[4 * i] + x.x : x.x;
+    c[4 * i + 1] = add ? c[4 * i + 1] + x.y : x.y;
+    c[4 * i + 2] = add ? c[4 * i + 2] + x.z : x.z;
+    c[4 * i + 3] = add ? c[4 * i + 3] + x.w : x.w;
+  }
+}
+
+// A block per tile and group.
+template <int kDims>
+__global__ void __launch_bounds__(kGroupThreads)
+    round_query_sums(AttentionShape shape, GradOrder<kDims> order, const GroupSums<kQuerySumPacks>* sums,
+                     BFloat* dqkv) {
+  const int group = static_cast<int>(blockIdx.x) % kGroups;
+  const int tile = static_cast<int>(blockIdx.x / kGroups) % order.tiles(),
+            head = static_cast<int>(blockIdx.x / kGroups) / order.tiles();
+  float c[4 * kQuerySumPacks];
+  take(sums[blockIdx.x], false, c);
+  BFloat* const to = query_head(dqkv, shape, head / shape.heads, head % shape.heads);
+  const int column = kByColumns<kDims> ? group * kTileColumns : 0,
+            row = kByColumns<kDims> ? 0 : group * kGroupRows;
+  store_rows(c, shape.scale, to + column, shape.qkv_width(), tile * order.kQueries + row, shape.seq);
+}
+
+// A block per block of keys of a head that others share, group, and dk or dv.
+template <int kDims>
+__global__ void __launch_bounds__(kGroupThreads)
+    round_key_sums(AttentionShape shape, GradOrder<kDims> order, const GroupSums<kDims / 8>* sums,
+                   BFloat* dqkv) {
+  const int part = static_cast<int>(blockIdx.x) % (order.blocks() * kGroups * 2);
+  const int kv_head = static_cast<int>(blockIdx.x) / (order.blocks() * kGroups * 2);
+  const bool of_values = part % 2 != 0;
+  float c[kDims / 2];
+  for (int i = 0; i < shape.group(); ++i) {
+    const std::int64_t head = std::int64_t{kv_head} * shape.group() + i;
+    take(sums[head * order.blocks() * kGroups * 2 + part], i > 0, c);
+  }
+  const int b = kv_head / shape.kv_heads, h = kv_head % shape.kv_heads;
+  BFloat* const to = of_values ? value_head(dqkv, shape, b, h) : key_head(dqkv, shape, b, h);
+  store_rows(c, of_values ? 1.0f : shape.scale, to, shape.qkv_width(), part / 2 * kGroupRows, shape.seq);
+}
+
+// Sizes of the parts of the scratch, each rounded up to whole lines.
+struct Parts {
+  std::int64_t lse, query_sums, key_sums, turns;
+  std::int64_t total() const { return 2 * lse + query_sums + key_sums + turns + kLine; }  // a line: next_item
+  static constexpr std::int64_t kLine = 256;
+};
+template <int kDims>
+Parts parts_of(const AttentionShape& shape) {
+  const GradOrder<kDims> order{shape.batch * shape.heads, shape.seq};
+  const auto lines = [](std::int64_t bytes) {
+    return (bytes + Parts::kLine - 1) / Parts::kLine * Parts::kLine;
+  };
+  const std::int64_t heads = order.heads, tiles = heads * order.tiles() * kGroups;
+  return {.lse = lines(heads * order.padded_seq() * 4),
+          .query_sums = tiles * static_cast<std::int64_t>(sizeof(GroupSums<kQuerySumPacks>)),
+          .key_sums = shape.group() == 1 ? 0
+                                         : heads * order.blocks() * kGroups * 2 *
+                                               static_cast<std::int64_t>(sizeof(GroupSums<kDims / 8>)),
+          .turns = lines(tiles * 4)};
+}
+
+}  // namespace
+
+template <int kDims>
+std::int64_t scratch_bytes(const AttentionShape& shape) {
+  return parts_of<kDims>(shape).total();
+}
+
+template <int kDims>
+GradCall<kDims> placed(const AttentionShape& shape, std::byte* scratch) {
+  const Parts parts = parts_of<kDims>(shape);
+  const auto take_part = [&](std::int64_t bytes) { return std::exchange(scratch, scratch + bytes); };
+  GradCall<kDims> call{.shape = shape, .order = {shape.batch * shape.heads, shape.seq}};
+  call.lse = reinterpret_cast<float*>(take_part(parts.lse));
+  call.delta = reinterpret_cast<float*>(take_part(parts.lse));
+  call.query_sums = reinterpret_cast<GroupSums<kQuerySumPacks>*>(take_part(parts.query_sums));
+  std::byte* const key_sums = take_part(parts.key_sums);
+  call.key_sums = parts.key_sums == 0 ? nullptr : reinterpret_cast<GroupSums<kDims / 8>*>(key_sums);
+  call.turns = reinterpret_cast<unsigned*>(take_part(parts.turns));
+  call.next_item = reinterpret_cast<int*>(scratch);
+  return call;
+}
+
+template <int kDims>
+void make_row_numbers(Context& context, const GradCall<kDims>& call, const AttentionGradOperands& operands) {
+  const std::int64_t rows = std::int64_t{call.order.heads} * call.order.padded_seq();
+  const unsigned blocks = num_blocks(rows, kRowsPerThread * (kThreads / (kDims / 8)));
+  row_numbers_of<kDims><<<blocks, kThreads, 0, context.stream>>>(
+      call.shape, call.order, static_cast<const BFloat*>(operands.dout),
+      static_cast<const BFloat*>(operands.out), operands.lse, call.lse, call.delta, call.turns,
+      call.next_item);
+  check_cuda(cudaGetLastError(), "sum attention's rows");
+}
+
+template <int kDims>
+void round_sums(Context& context, const GradCall<kDims>& call) {
+  const auto tiles = static_cast<unsigned>(call.order.heads * call.order.tiles() * kGroups);
+  round_query_sums<kDims>
+      <<<tiles, kGroupThreads, 0, context.stream>>>(call.shape, call.order, call.query_sums, call.dqkv);
+  if (call.key_sums != nullptr) {
+    const auto blocks =
+        static_cast<unsigned>(call.shape.batch * call.shape.kv_heads * call.order.blocks() * kGroups * 2);
+    round_key_sums<kDims>
+        <<<blocks, kGroupThreads, 0, context.stream>>>(call.shape, call.order, call.key_sums, call.dqkv);
+  }
+  check_cuda(cudaGetLastError(), "round attention's gradients");
+}
+
+#define TESSERA_ENDS(dims)                                                                             \
+  template std::int64_t scratch_bytes<dims>(const AttentionShape&);                                    \
+  template GradCall<dims> placed<dims>(const AttentionShape&, std::byte*);                             \
+  template void make_row_numbers<dims>(Context&, const GradCall<dims>&, const AttentionGradOperands&); \
+  template void round_sums<dims>(Context&, const GradCall<dims>&);
+TESSERA_ENDS(64)
+TESSERA_ENDS(128)
+#undef TESSERA_ENDS
+
+}  // namespace tessera::cuda

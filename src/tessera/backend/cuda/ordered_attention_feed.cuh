@@ -1,0 +1,110 @@
+// The warps of ordered_attention_grad.cu that move tiles and compute nothing: one thread brings them from
+// global memory, one per group adds the queries' gradients to it, each when it is its block's turn.
+#pragma once
+
+#include "tessera/backend/cuda/ordered_attention_memory.cuh"
+
+namespace tessera::cuda {
+
+template <int kDims>
+class TileFeed {
+ public:
+  __device__ TileFeed(const GradCall<kDims>& call, GradMemory<kDims>& memory) : call_(call), s_(memory) {}
+
+  // By one thread.
+  __device__ void run() {
+    for (Ring<2> items;; ++items.uses) {
+      const int item = atomicAdd(call_.next_item, 1);
+      s_.item_empty[items.at()].wait(items.parity() ^ 1);
+      s_.item[items.at()] = item;
+      s_.item_full[items.at()].arrive();
+      if (item >= call_.order.items()) return;
+      for (int which = 0; which < 2; ++which) bring(call_.order.pass(item, which));
+    }
+  }
+
+ private:
+  __device__ void bring(const Pass& pass) {
+    const int heads = call_.shape.heads, h = pass.head % heads, kv = h / call_.shape.group();
+    batch_ = pass.head / heads;
+    for (int step = 0; step < pass.num_tiles; ++step, ++stages_.uses) {
+      const int row = pass.tile(step) * kTileQueries<kDims>, at = stages_.at();
+      const std::int64_t numbers = std::int64_t{pass.head} * call_.order.padded_seq() + row;
+      s_.q_empty[at].wait(stages_.parity() ^ 1);
+      s_.q_full[at].arrive_and_expect(sizeof s_.q[0] + sizeof s_.lse[0]);
+      bring_rows(call_.queries, s_.q[at], h, row, s_.q_full[at]);
+      copy_bytes(shared_address_of(s_.lse[at]), call_.lse + numbers, sizeof s_.lse[0], s_.q_full[at]);
+      if (step == 0) bring_keys(heads + kv, pass.block * kBlockKeys);
+      s_.dout_empty[at].wait(stages_.parity() ^ 1);
+      s_.dout_full[at].arrive_and_expect(sizeof s_.dout[0] + sizeof s_.delta[0]);
+      bring_rows(call_.dout, s_.dout[at], h, row, s_.dout_full[at]);
+      copy_bytes(shared_address_of(s_.delta[at]), call_.delta + numbers, sizeof s_.delta[0],
+                 s_.dout_full[at]);
+    }
+  }
+  __device__ void bring_keys(int head, int row) {
+    s_.keys_empty.wait(keys_.parity() ^ 1);
+    s_.k_full.arrive_and_expect(sizeof s_.k);
+    bring_rows(call_.keys, s_.k, head, row, s_.k_full);
+    s_.v_full.arrive_and_expect(sizeof s_.v);
+    bring_rows(call_.keys, s_.v, head + call_.shape.kv_heads, row, s_.v_full);
+    ++keys_.uses;
+  }
+  // Rows of a head, counted over all heads of the packed row.
+  template <class Tile>
+  __device__ void bring_rows(const CUtensorMap& map, Tile& to, int head, int row,
+                             SharedBarrier& arrives) const {
+#pragma unroll
+    for (int half = 0; half < GradMemory<kDims>::kHalves; ++half) {
+      const int column = head * kDims + half * kTileColumns;
+      copy_box(shared_address_of(to[half]), map, column, row, batch_, arrives);
+    }
+  }
+
+  const GradCall<kDims>& call_;
+  GradMemory<kDims>& s_;
+  Ring<kStages> stages_;
+  Ring<1> keys_;
+  int batch_ = 0;
+};
+
+__device__ inline unsigned load_acquire(const unsigned* at) {
+  unsigned value = 0;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+__device__ inline void store_release(unsigned* at, unsigned value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
+// By a warp, of which one lane works.
+template <int kDims>
+__device__ void add_query_sums(const GradCall<kDims>& call, GradMemory<kDims>& s, int group) {
+  constexpr unsigned kBytes = sizeof s.dq[0];
+  Ring<1> buffer;
+  for_each_pass(call, s, [&](const Pass& pass) {
+    for (int step = 0; step < pass.num_tiles && threadIdx.x % 32 == 0; ++step, ++buffer.uses) {
+      const int tile = pass.tile(step);
+      const auto turn = static_cast<unsigned>(call.order.turn(pass, tile));
+      const std::int64_t part = (std::int64_t{pass.head} * call.order.tiles() + tile) * kGroups + group;
+      s.dq_full[group].wait(buffer.parity());
+      if (turn == 0) {
+        store_bytes(call.query_sums[part], shared_address_of(s.dq[group]), kBytes);
+      } else {
+        while (load_acquire(call.turns + part) != turn) {
+        }
+        show_to_engines();
+        add_floats(call.query_sums[part], shared_address_of(s.dq[group]), kBytes);
+      }
+      end_store_group();
+      wait_for_store_reads();
+      s.dq_empty[group].arrive();
+      wait_for_stores();
+      show_to_engines();
+      store_release(call.turns + part, turn + 1);
+    }
+    __syncwarp();
+  });
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,63 @@
+// Who computes what, and when, in ordered_attention_grad.cu: which block of keys meets which tile of queries,
+// and whose turn it is to add to the tile's gradient.
+//
+// A pass is one block of keys of one head against all queries that see it. With a causal mask block n of N
+// meets the tiles from its own on, so passes differ in length; an item is two of them that together are as
+// long as any other: block N-1-i of a head and then block i of the next head. Thread blocks take items in the
+// order of their numbers.
+//
+// A tile's gradient is a sum over blocks of keys, added one after the other in a fixed order, so that its
+// bits never change. The order is that in which they come if all items of a pair of heads begin at once: in
+// the first pass the tiles are walked upwards, and a tile is met first by the block on the diagonal, last by
+// block 0; in the second, which the items begin one after the other, they are walked downwards and block 0
+// comes first. So nobody waits as long as nobody is late. And as every turn comes behind those of earlier
+// items only, which some thread block has taken before, all of them come, however few thread blocks run at
+// once.
+#pragma once
+
+namespace tessera::cuda {
+
+inline constexpr int kBlockKeys = 128;
+
+// Queries of a tile: as many as the registers hold scores for.
+template <int kDims>
+inline constexpr int kTileQueries = kDims == 64 ? 128 : 64;
+
+struct Pass {
+  int head = 0;   // of all heads of all sequences
+  int block = 0;  // of keys
+  int first_tile = 0, num_tiles = 0;
+  bool upwards = true;
+
+  __device__ int tile(int step) const {
+    return upwards ? first_tile + step : first_tile + num_tiles - 1 - step;
+  }
+};
+
+template <int kDims>
+struct GradOrder {
+  int heads = 0;  // of all sequences
+  int seq = 0;
+
+  static constexpr int kQueries = kTileQueries<kDims>;
+  __host__ __device__ int blocks() const { return (seq + kBlockKeys - 1) / kBlockKeys; }
+  __host__ __device__ int tiles() const { return (seq + kQueries - 1) / kQueries; }
+  __host__ __device__ int padded_seq() const { return tiles() * kQueries; }
+  __host__ __device__ int items() const { return (heads + 1) / 2 * blocks(); }
+
+  // Of the two passes of an item; without tiles if the number of heads is odd and there is no second one.
+  __device__ Pass pass(int item, int which) const {
+    const int pair = item / blocks(), i = item % blocks();
+    Pass made{.head = 2 * pair + which, .block = which == 0 ? blocks() - 1 - i : i, .upwards = which == 0};
+    made.first_tile = made.block * kBlockKeys / kQueries;
+    made.num_tiles = made.head < heads ? tiles() - made.first_tile : 0;
+    return made;
+  }
+  // How many blocks add to the tile before this pass does.
+  __device__ int turn(const Pass& pass, int tile) const {
+    const int diagonal = (tile * kQueries + kQueries - 1) / kBlockKeys;
+    return pass.upwards ? diagonal - pass.block : pass.block;
+  }
+};
+
+}  // namespace tessera::cuda
