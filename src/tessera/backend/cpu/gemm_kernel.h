@@ -66,7 +66,7 @@ template <int Rows, int NumVectors, RowsOfA kRows, class T>
     for (int v = 0; v < NumVectors; ++v) __builtin_prefetch(c_row + v * lanes, 1);
     const std::int64_t end = std::min(k, i + part);
     // Unrolled for the sake of the FMA ports, which otherwise lose a cycle in 24 to the loop's own additions.
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (; i < end; ++i) {
       __builtin_prefetch(next + i * next_step, 0, 2);
       V b_row[NumVectors];
