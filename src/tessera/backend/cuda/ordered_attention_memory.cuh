@@ -15,7 +15,7 @@ inline constexpr int kGroupThreads = 128;
 inline constexpr int kGroupWarps = 4;
 inline constexpr int kGroupRows = 64;
 inline constexpr int kStages = 2;         // of tiles of queries
-inline constexpr int kDScoreBuffers = 3;  // see QueryGrads in ordered_attention_grad.cu
+inline constexpr int kDScoreBuffers = 3;  // see begin_query_grads
 
 // A matrix C[64, 8 kPacks] as the threads of a group hold it; see warpgroup_mma.cuh.
 template <int kPacks>
