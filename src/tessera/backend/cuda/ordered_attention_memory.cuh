@@ -5,7 +5,7 @@
 #include "tessera/backend/cuda/attention.h"
 #include "tessera/backend/cuda/bulk_copy.cuh"
 #include "tessera/backend/cuda/element.cuh"
-#include "tessera/backend/cuda/ordered_attention_order.cuh"
+#include "tessera/backend/cuda/ordered_attention_order.h"
 #include "tessera/backend/cuda/warpgroup_mma.cuh"
 
 namespace tessera::cuda {
