@@ -5,7 +5,7 @@
 #include "tessera/backend/cuda/attention.h"
 #include "tessera/backend/cuda/bulk_copy.cuh"
 #include "tessera/backend/cuda/element.cuh"
-#include "tessera/backend/cuda/ordered_attention_order.cuh"
+#include "tessera/backend/cuda/ordered_attention_order.h"
 #include "tessera/backend/cuda/warpgroup_mma.cuh"
 
 namespace tessera::cuda {
@@ -15,7 +15,7 @@ inline constexpr int kGroupThreads = 128;
 inline constexpr int kGroupWarps = 4;
 inline constexpr int kGroupRows = 64;
 inline constexpr int kStages = 2;         // of tiles of queries
-inline constexpr int kDScoreBuffers = 3;  // see QueryGrads in ordered_attention_grad.cu
+inline constexpr int kDScoreBuffers = 3;  // see begin_query_grads
 
 // A matrix C[64, 8 kPacks] as the threads of a group hold it; see warpgroup_mma.cuh.
 template <int kPacks>

@@ -34,17 +34,8 @@ __device__ double squares_of(const T* x, std::int64_t begin, std::int64_t end) {
   for (std::int64_t at = begin + threadIdx.x * W; at + W <= end; at += kThreads * W) {
     float values[W];
     load<W>(x + at, values);
-    if constexpr (std::is_same_v<T, BFloat>) {
-      // The squares are exact in float, and eight of them lose less than the result's own rounding: one
-      // conversion to double, of which the GPU does few at a time, instead of eight.
-      float squares = 0;
 #pragma unroll
-      for (int i = 0; i < W; ++i) squares += values[i] * values[i];
-      sum += static_cast<double>(squares);
-    } else {
-#pragma unroll
-      for (int i = 0; i < W; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-    }
+    for (int i = 0; i < W; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
   }
   const std::int64_t rest = begin + (end - begin) / W * W + threadIdx.x;
   if (W > 1 && rest < end) {

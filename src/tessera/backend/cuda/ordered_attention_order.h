@@ -13,6 +13,8 @@
 // comes first. So nobody waits as long as nobody is late. And as every turn comes behind those of earlier
 // items only, which some thread block has taken before, all of them come, however few thread blocks run at
 // once.
+//
+// Constexpr functions, which kernels may call.
 #pragma once
 
 namespace tessera::cuda {
@@ -29,7 +31,7 @@ struct Pass {
   int first_tile = 0, num_tiles = 0;
   bool upwards = true;
 
-  __device__ int tile(int step) const {
+  constexpr int tile(int step) const {
     return upwards ? first_tile + step : first_tile + num_tiles - 1 - step;
   }
 };
@@ -40,13 +42,13 @@ struct GradOrder {
   int seq = 0;
 
   static constexpr int kQueries = kTileQueries<kDims>;
-  __host__ __device__ int blocks() const { return (seq + kBlockKeys - 1) / kBlockKeys; }
-  __host__ __device__ int tiles() const { return (seq + kQueries - 1) / kQueries; }
-  __host__ __device__ int padded_seq() const { return tiles() * kQueries; }
-  __host__ __device__ int items() const { return (heads + 1) / 2 * blocks(); }
+  constexpr int blocks() const { return (seq + kBlockKeys - 1) / kBlockKeys; }
+  constexpr int tiles() const { return (seq + kQueries - 1) / kQueries; }
+  constexpr int padded_seq() const { return tiles() * kQueries; }
+  constexpr int items() const { return (heads + 1) / 2 * blocks(); }
 
   // Of the two passes of an item; without tiles if the number of heads is odd and there is no second one.
-  __device__ Pass pass(int item, int which) const {
+  constexpr Pass pass(int item, int which) const {
     const int pair = item / blocks(), i = item % blocks();
     Pass made{.head = 2 * pair + which, .block = which == 0 ? blocks() - 1 - i : i, .upwards = which == 0};
     made.first_tile = made.block * kBlockKeys / kQueries;
@@ -54,7 +56,7 @@ struct GradOrder {
     return made;
   }
   // How many blocks add to the tile before this pass does.
-  __device__ int turn(const Pass& pass, int tile) const {
+  constexpr int turn(const Pass& pass, int tile) const {
     const int diagonal = (tile * kQueries + kQueries - 1) / kBlockKeys;
     return pass.upwards ? diagonal - pass.block : pass.block;
   }

@@ -1,0 +1,128 @@
+// The order of attention's gradient, played through on the host: thread blocks take items, work one step per
+// tick and add to a tile when it is their turn.
+#include "tessera/backend/cuda/ordered_attention_order.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace tessera::cuda {
+namespace {
+
+struct Played {
+  int ticks = 0;
+  int waits = 0;  // of thread blocks, in ticks
+  bool ended = true;
+  std::map<std::pair<int, int>, std::vector<int>> adders;  // of a head's tile: blocks of keys, as they came
+};
+
+template <int kDims>
+class Player {
+ public:
+  Player(const GradOrder<kDims>& order, int workers)
+      : order_(order), workers_(static_cast<std::size_t>(workers)) {}
+
+  Played play() {
+    for (bool working = true; working; ++played_.ticks) {
+      working = false;
+      bool moved = false;
+      std::vector<std::pair<std::pair<int, int>, int>> added;  // seen from the next tick on
+      for (Worker& worker : workers_) {
+        if (!has_step(worker)) continue;
+        working = true;
+        const int tile = worker.pass.tile(worker.step);
+        const std::pair key(worker.pass.head, tile);
+        if (std::ssize(played_.adders[key]) != order_.turn(worker.pass, tile)) {
+          ++played_.waits;
+          continue;
+        }
+        added.emplace_back(key, worker.pass.block);
+        ++worker.step;
+        moved = true;
+      }
+      for (const auto& [key, block] : added) played_.adders[key].push_back(block);
+      if (working && !moved) {
+        played_.ended = false;
+        return played_;
+      }
+    }
+    return played_;
+  }
+
+ private:
+  struct Worker {
+    int item = -1, which = 1, step = 0;
+    Pass pass;
+  };
+  // Goes on to the next pass, or to the next item.
+  bool has_step(Worker& worker) {
+    while (worker.step == worker.pass.num_tiles) {
+      if (worker.which == 1) {
+        if (next_item_ == order_.items()) return false;
+        worker.item = next_item_++;
+        worker.which = 0;
+      } else {
+        worker.which = 1;
+      }
+      worker.pass = order_.pass(worker.item, worker.which);
+      worker.step = 0;
+    }
+    return true;
+  }
+
+  GradOrder<kDims> order_;
+  std::vector<Worker> workers_;
+  int next_item_ = 0;
+  Played played_;
+};
+
+template <int kDims>
+void expect_every_turn_comes(int heads, int seq, int workers) {
+  SCOPED_TRACE(testing::Message() << "heads " << heads << ", T " << seq << ", workers " << workers);
+  const GradOrder<kDims> order{heads, seq};
+  const Played played = Player(order, workers).play();
+  ASSERT_TRUE(played.ended) << "thread blocks wait for one another";
+  for (int head = 0; head < heads; ++head) {
+    for (int tile = 0; tile < order.tiles(); ++tile) {
+      const auto found = played.adders.find({head, tile});
+      ASSERT_NE(found, played.adders.end());
+      const std::set<int> blocks(found->second.begin(), found->second.end());
+      const int diagonal = (tile * order.kQueries + order.kQueries - 1) / kBlockKeys;
+      EXPECT_EQ(std::ssize(found->second), diagonal + 1) << "tile " << tile;  // each of them once
+      EXPECT_EQ(std::ssize(blocks), diagonal + 1) << "tile " << tile;
+      EXPECT_EQ(*blocks.rbegin(), diagonal) << "tile " << tile;
+    }
+  }
+}
+
+TEST(OrderedAttentionOrder, EveryBlockAddsOnceWhateverRunsAtOnce) {
+  for (const int workers : {1, 2, 3, 7, 132}) {
+    for (const int heads : {1, 2, 5}) {
+      for (const int seq : {1, 64, 65, 128, 129, 777, 2048}) {
+        expect_every_turn_comes<64>(heads, seq, workers);
+        expect_every_turn_comes<128>(heads, seq, workers);
+      }
+    }
+  }
+}
+
+TEST(OrderedAttentionOrder, NobodyWaitsIfAllItemsOfAPairRunAtOnce) {
+  const GradOrder<128> wide{32, 4096};
+  const Played played = Player(wide, 4 * wide.blocks()).play();
+  EXPECT_EQ(played.waits, 0);
+  EXPECT_EQ(played.ticks - 1, 4 * (wide.tiles() + 2));  // 16 pairs on 4 at a time: nobody is idle either
+  const GradOrder<64> narrow{24, 1024};
+  EXPECT_EQ(Player(narrow, 3 * narrow.blocks()).play().waits, 0);
+}
+
+// The order of additions does not depend on how many thread blocks run.
+TEST(OrderedAttentionOrder, IsTheSameForAnyNumberOfThreadBlocks) {
+  const GradOrder<128> order{4, 1000};
+  EXPECT_EQ(Player(order, 1).play().adders, Player(order, 132).play().adders);
+}
+
+}  // namespace
+}  // namespace tessera::cuda
