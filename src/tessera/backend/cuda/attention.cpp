@@ -1,7 +1,6 @@
-// attention and attention_grad as kernels of the graph: which version runs. bf16: cuDNN where it computes the
-// shape and nothing is dropped (its random numbers would be others than ours), in place of its gradient our
-// own one where that computes it, else tensor cores if the heads suit them; everything else: the plain
-// kernels.
+// attention and attention_grad as kernels of the graph: which version runs. bf16 if nothing is dropped: cuDNN
+// where it computes the shape, for the gradient the ordered one before it (cuDNN's random numbers would be
+// others than ours); else in bf16 tensor cores if the heads suit them; everything else: the plain kernels.
 #include "tessera/backend/cuda/attention.h"
 
 #include "tessera/backend/cuda/cudnn_attention.h"

@@ -40,7 +40,8 @@ class SharedBarrier {
   std::uint64_t state_;
 };
 
-// What was written to shared memory by ordinary stores is seen by copies and products that begin after it.
+// Orders ordinary accesses to memory, shared or global, with those of copies and products: what either wrote
+// before it the other sees after it.
 __device__ inline void show_to_engines() {
   asm volatile("fence.proxy.async;" ::: "memory");
 }

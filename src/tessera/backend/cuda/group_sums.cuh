@@ -6,6 +6,12 @@
 
 namespace tessera::cuda {
 
+inline constexpr int kGroupThreads = 128;
+
+// C[64, 8 kPacks] in memory: thread by thread.
+template <int kPacks>
+using GroupSums = float4[kPacks][kGroupThreads];
+
 // Four lanes t hold columns 2t, 2t+1 each of four groups of eight columns; afterwards each has all eight of
 // group t. In two steps, each with the lane whose number differs in one bit.
 __device__ inline uint4 gather_columns(const std::uint32_t (&pairs)[4]) {

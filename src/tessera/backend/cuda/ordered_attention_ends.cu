@@ -1,3 +1,6 @@
+#include <cmath>
+#include <utility>
+
 #include "tessera/backend/cuda/attention_rows.cuh"
 #include "tessera/backend/cuda/group_sums.cuh"
 #include "tessera/backend/cuda/launch.cuh"

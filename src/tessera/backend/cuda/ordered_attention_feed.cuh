@@ -83,7 +83,8 @@ __device__ void add_query_sums(const GradCall<kDims>& call, GradMemory<kDims>& s
   constexpr unsigned kBytes = sizeof s.dq[0];
   Ring<1> buffer;
   for_each_pass(call, s, [&](const Pass& pass) {
-    for (int step = 0; step < pass.num_tiles && threadIdx.x % 32 == 0; ++step, ++buffer.uses) {
+    for (int step = 0; step < pass.num_tiles; ++step, ++buffer.uses) {
+      if (threadIdx.x % 32 != 0) continue;
       const int tile = pass.tile(step);
       const auto turn = static_cast<unsigned>(call.order.turn(pass, tile));
       const std::int64_t part = (std::int64_t{pass.head} * call.order.tiles() + tile) * kGroups + group;
@@ -93,14 +94,14 @@ __device__ void add_query_sums(const GradCall<kDims>& call, GradMemory<kDims>& s
       } else {
         while (load_acquire(call.turns + part) != turn) {
         }
-        show_to_engines();
+        show_to_engines();  // extends what was acquired to the copy engine, which adds
         add_floats(call.query_sums[part], shared_address_of(s.dq[group]), kBytes);
       }
       end_store_group();
       wait_for_store_reads();
       s.dq_empty[group].arrive();
       wait_for_stores();
-      show_to_engines();
+      show_to_engines();  // and what it added to the release
       store_release(call.turns + part, turn + 1);
     }
     __syncwarp();

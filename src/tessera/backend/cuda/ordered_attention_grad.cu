@@ -3,13 +3,15 @@
 // A thread block walks with 128 keys over tiles of queries. Two groups of four warps compute, each for 64 of
 // the keys, with scores transposed, so that P^T and dS^T are A operands as they stand and dK, dV stay in
 // registers; dS goes through shared memory for dQ, to which both groups' keys add. A third group feeds them.
-// Products run while the warps compute exponentials: in the order they are begun, a tile's are
-//   S, dP | dV, dQ of the tile before, dK.
-// (dV before dS is computed would be a little earlier; the registers do not hold P both as it is and
+// In the order they are begun, a tile's products are
+//   S, dP | dV, dQ of the tile before, dK:
+// dP runs while the group computes exponentials, dK while it hands over dQ, and the other group's all the
+// time. (dV before dS is computed would be a little earlier; the registers do not hold P both as it is and
 // rounded.)
 #include "tessera/backend/cuda/attention_rows.cuh"
 #include "tessera/backend/cuda/group_sums.cuh"
 #include "tessera/backend/cuda/launch.cuh"
+#include "tessera/backend/cuda/mma.cuh"
 #include "tessera/backend/cuda/ordered_attention_ends.cuh"
 #include "tessera/backend/cuda/ordered_attention_feed.cuh"
 #include "tessera/backend/cuda/ordered_attention_grad.h"
@@ -39,7 +41,7 @@ class GradGroup {
     s_.k_full.wait(passes_.parity());
     s_.v_full.wait(passes_.parity());
     ++passes_.uses;
-    Sums dk, dv;
+    Sums dk, dv;  // like all that products write to, not read before: the first one stores
     run_tile<true>(pass, 0, dk, dv);
     for (int step = 1; step < pass.num_tiles; ++step) run_tile<false>(pass, step, dk, dv);
     float dq[4 * kQuerySumPacks];
@@ -124,9 +126,9 @@ class GradGroup {
     }
     end_product_group();
   }
-  // dq[64, 64] = the group's part of dscores K, of the tile whose dscores were shared last but for the one
-  // that is not announced yet. A group writes to a buffer two tiles after that, when the other one has
-  // announced the next tile and so has read this one: three buffers.
+  // dq[64, 64] = the group's part of dscores K, of tile tiles_ - 1. Its buffer is written again for tile
+  // tiles_ + 2: by then both groups have announced tile tiles_, which they do after they have read this one.
+  // Hence three buffers.
   __device__ void begin_query_grads(float (&dq)[4 * kQuerySumPacks]) {
     const Ring<kDScoreBuffers> shared{tiles_ - 1};
     s_.dscores_full[shared.at()].wait(shared.parity());
@@ -235,6 +237,7 @@ inline constexpr int kGradThreads = (1 + kGroups) * kGroupThreads;
 template <int kDims>
 __global__ void __launch_bounds__(kGradThreads, 1)
     ordered_grads(const __grid_constant__ GradCall<kDims> call) {
+  static_assert(sizeof(GradMemory<kDims>) <= 227 * 1024, "all that a thread block can have");
   extern __shared__ __align__(1024) std::uint8_t memory[];
   auto& s = *reinterpret_cast<GradMemory<kDims>*>(memory);
   if (threadIdx.x == 0) s.init();

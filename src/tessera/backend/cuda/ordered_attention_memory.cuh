@@ -4,22 +4,18 @@
 
 #include "tessera/backend/cuda/attention.h"
 #include "tessera/backend/cuda/bulk_copy.cuh"
-#include "tessera/backend/cuda/element.cuh"
+#include "tessera/backend/cuda/group_sums.cuh"
 #include "tessera/backend/cuda/ordered_attention_order.h"
 #include "tessera/backend/cuda/warpgroup_mma.cuh"
 
 namespace tessera::cuda {
 
 inline constexpr int kGroups = 2;  // of four warps, that compute: each half of a block's keys
-inline constexpr int kGroupThreads = 128;
 inline constexpr int kGroupWarps = 4;
 inline constexpr int kGroupRows = 64;
 inline constexpr int kStages = 2;         // of tiles of queries
 inline constexpr int kDScoreBuffers = 3;  // see begin_query_grads
 
-// A matrix C[64, 8 kPacks] as the threads of a group hold it; see warpgroup_mma.cuh.
-template <int kPacks>
-using GroupSums = float4[kPacks][kGroupThreads];
 inline constexpr int kQuerySumPacks = 8;  // either group's part of a tile's dq: 64 x 64,
 template <int kDims>
 inline constexpr bool kByColumns = kDims == 128;  // half of its columns, else of its rows

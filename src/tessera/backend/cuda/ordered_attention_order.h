@@ -12,7 +12,8 @@
 // block 0; in the second, which the items begin one after the other, they are walked downwards and block 0
 // comes first. So nobody waits as long as nobody is late. And as every turn comes behind those of earlier
 // items only, which some thread block has taken before, all of them come, however few thread blocks run at
-// once.
+// once. (A head's order depends on whether its number is even: with an odd number of heads the same sequence
+// has other last bits at another place of the batch.)
 //
 // Constexpr functions, which kernels may call.
 #pragma once

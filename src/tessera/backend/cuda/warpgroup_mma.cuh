@@ -18,9 +18,9 @@ namespace tessera::cuda {
 inline constexpr int kTileColumns = 64;
 inline constexpr int kTileRowBytes = 128;
 
-// Names a tile to a product. Rows of A or B along its rows of 64 ("by rows": the products run over columns)
-// or down its columns (B whose N runs along the rows). `next_tile_bytes`: from one 64 columns to the next,
-// where N is more than 64 of them.
+// Names a tile to a product (PTX: a matrix descriptor with swizzling of 128 bytes): A or B whose rows run
+// along K (K-major), or B whose rows run along N (MN-major). `next_tile_bytes`: from one 64 columns to the
+// next, where N is more than 64 of them.
 __device__ inline std::uint64_t tile_descriptor(std::uint32_t shared_address, int next_tile_bytes = 16) {
   constexpr std::uint64_t kSwizzled128 = std::uint64_t{1} << 62;
   constexpr std::uint64_t kEightRows = 8 * kTileRowBytes / 16;
@@ -49,15 +49,6 @@ __device__ void hold(float (&registers)[kNum]) {
 #pragma unroll
   for (float& x : registers) asm volatile("" : "+f"(x)::"memory");
 }
-template <int kNum>
-__device__ void hold(std::uint32_t (&registers)[kNum][4]) {
-#pragma unroll
-  for (auto& fragment : registers) {
-#pragma unroll
-    for (std::uint32_t& x : fragment) asm volatile("" : "+r"(x)::"memory");
-  }
-}
-
 // Four 8 x 8 matrices of bf16, lane by lane as in C, each transposed to eight rows of 16 bytes whose
 // addresses the lanes give.
 __device__ inline void store_transposed(std::uint32_t shared_row, const std::uint32_t (&matrices)[4]) {
