@@ -234,6 +234,11 @@ class GradGroup {
 
 inline constexpr int kGradThreads = (1 + kGroups) * kGroupThreads;
 
+// A launch of that many threads gets 168 registers for each, which the groups share otherwise. A group that
+// asks for more than the others leave waits for ever.
+inline constexpr int kFeedRegisters = 40, kGroupRegisters = 232;
+static_assert(kFeedRegisters + kGroups * kGroupRegisters <= (1 + kGroups) * 168);
+
 template <int kDims>
 __global__ void __launch_bounds__(kGradThreads, 1)
     ordered_grads(const __grid_constant__ GradCall<kDims> call) {
@@ -245,11 +250,11 @@ __global__ void __launch_bounds__(kGradThreads, 1)
   // Through a shuffle, so that the compiler knows them to be the same for all lanes.
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0), group = warp / kGroupWarps;
   if (group == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kFeedRegisters));
     if (threadIdx.x == 0) TileFeed<kDims>(call, s).run();
     if (warp >= 1 && warp <= kGroups) add_query_sums(call, s, warp - 1);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kGroupRegisters));
     GradGroup<kDims> worker(call, s, group - 1);
     for_each_pass(call, s, [&](const Pass& pass) { worker.run_pass(pass); });
   }
