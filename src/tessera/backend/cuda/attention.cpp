@@ -49,16 +49,18 @@ AttentionShape shape_of(const Node& node, const Shape& qkv, std::size_t required
                   [](std::size_t) -> const std::int32_t* { return nullptr; });
 }
 
+// What cuDNN and the ordered gradient are asked for at all.
+bool is_plain_bf16(DType dtype, const Attrs& attrs) {
+  return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0;
+}
 bool by_ordered_grad(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
-  return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0 && computes_ordered_grad(shape);
+  return is_plain_bf16(dtype, attrs) && computes_ordered_grad(shape);
 }
 bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
-  return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0 &&
-         context.cudnn.workspace_bytes(shape) >= 0;
+  return is_plain_bf16(dtype, attrs) && context.cudnn.workspace_bytes(shape) >= 0;
 }
 bool grad_by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
-  return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0 &&
-         context.cudnn.grad_workspace_bytes(shape) >= 0;
+  return is_plain_bf16(dtype, attrs) && context.cudnn.grad_workspace_bytes(shape) >= 0;
 }
 
 bool by_tensor_cores(const AttentionShape& shape, DType dtype) {

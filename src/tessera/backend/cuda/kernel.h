@@ -2,9 +2,9 @@
 // enqueues its work on the context's stream (a collective on its side stream) and returns; op_list.def
 // expands to their declarations, so a missing one is a link error.
 //
-// Every sum has a fixed order: no atomics on floating numbers but in turns (ordered_attention_order.h). Kernels write every element of their outputs,
-// allocate nothing and read scalars (learning rate, step, loss scale) from device memory, so that a captured
-// graph of them stays valid.
+// Every sum has a fixed order: no atomics on floating numbers but in turns (ordered_attention_order.h).
+// Kernels write every element of their outputs, allocate nothing and read scalars (learning rate, step, loss
+// scale) from device memory, so that a captured graph of them stays valid.
 #pragma once
 
 #include <cuda_runtime_api.h>

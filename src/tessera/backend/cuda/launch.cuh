@@ -71,16 +71,21 @@ void allow_shared_bytes(Kernel* kernel, std::size_t bytes) {
              "ask for shared memory");
 }
 
+inline unsigned num_multiprocessors() {
+  int device = 0, count = 0;
+  check_cuda(cudaGetDevice(&device), "find the GPU");
+  check_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "find the GPU");
+  return static_cast<unsigned>(count);
+}
+
 // As many blocks of kThreads as the GPU runs at once: the grid of a kernel whose blocks walk through the
 // work. One more and a last few blocks would run alone.
 template <class Kernel>
 unsigned resident_blocks(Kernel* kernel) {
-  int device = 0, processors = 0, per_processor = 0;
-  check_cuda(cudaGetDevice(&device), "find the GPU");
-  check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "find the GPU");
+  int per_processor = 0;
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, 0),
              "choose a grid");
-  return static_cast<unsigned>(processors * std::max(1, per_processor));
+  return num_multiprocessors() * static_cast<unsigned>(std::max(1, per_processor));
 }
 
 // The call's workspace from `offset` bytes on.

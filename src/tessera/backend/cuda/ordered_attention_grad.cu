@@ -260,13 +260,6 @@ __global__ void __launch_bounds__(kGradThreads, 1)
   }
 }
 
-unsigned num_multiprocessors() {
-  int device = 0, count = 0;
-  check_cuda(cudaGetDevice(&device), "find the GPU");
-  check_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "find the GPU");
-  return static_cast<unsigned>(count);
-}
-
 template <int kDims>
 void run(Context& context, const AttentionShape& shape, const AttentionGradOperands& operands,
          std::byte* scratch) {
