@@ -178,6 +178,7 @@ void check_shapes(double bound) {
     check<S>(shape(3, 61, 2, 2, 20, causal), bound);
     check<S>(shape(1, 317, 2, 1, 64, causal), bound);
     check<S>(shape(1, 256, 1, 1, 128, causal), bound);
+    check<S>(shape(1, 1250, 1, 1, 8, causal), bound);  // more keys than are scored at once, also twice
   }
   check<S>(shape(9, 40, 4, 4, 8, true), bound);  // heads enough for one chunk each
 }
@@ -206,6 +207,11 @@ void check_padding(double bound) {
       one.key_counts = {&count, 1};
       check<S>(one, bound);
     }
+    AttentionShape longer = shape(1, 700, 1, 1, 8, causal);
+    for (const std::int32_t count : {570, 577, 650}) {
+      longer.key_counts = {&count, 1};
+      check<S>(longer, bound);
+    }
   }
 }
 TEST(Attention, PaddedKeysAreNotSeen) {
@@ -232,6 +238,7 @@ void check_dropout(double bound) {
       check<S>(dropped(shape(2, 7, 4, 2, 4, causal), rate), bound);
       check<S>(dropped(shape(1, 129, 6, 2, 16, causal), rate), bound);
       check<S>(dropped(shape(1, 317, 2, 1, 64, causal), rate), bound);
+      check<S>(dropped(shape(1, 700, 1, 1, 8, causal), rate), bound);
       AttentionShape padded = dropped(shape(3, 131, 2, 1, 20, causal), rate);
       padded.key_counts = counts;
       check<S>(padded, bound);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tessera/backend/cpu/attention_block.h"
+#include "tessera/backend/cpu/attention_head.h"
 #include "tessera/backend/cpu/attention_keep.h"
 #include "tessera/backend/cpu/vector_math.h"
 #include "tessera/backend/cpu/workspace.h"
@@ -14,13 +15,18 @@
 namespace tessera::cpu {
 namespace {
 
+// How many keys a block of queries is multiplied with at once. A row's maximum is then sought once for so
+// many keys, and the output is one product over all of them; the scores, 221 KB of float, and the keys and
+// values fit into the L2 cache.
+constexpr std::int64_t kScoredKeys = 6 * kKeyBlock;
+
 // Per thread: the keys and values of one head, and one block of queries at work.
 template <class T>
 struct Scratch {
   T* keys;    // [blocks][head_dim][kKeyBlock] in panels
   T* values;  // [blocks * kKeyBlock, padded head_dim]
   T* query;   // [kQueryBlock, padded head_dim], times the scale
-  T* scores;  // [kQueryBlock, kKeyBlock], then probabilities
+  T* scores;  // [kQueryBlock, kScoredKeys], then probabilities
   T* sums;    // [kQueryBlock, padded head_dim]: the output before division
   T* max;     // [kQueryBlock]
   T* total;   // [kQueryBlock, lanes]: sums of exponentials
@@ -30,7 +36,7 @@ struct Scratch {
     keys = carver.take<T>(all_keys * shape.head_dim);
     values = carver.take<T>(all_keys * padded);
     query = carver.take<T>(kQueryBlock * padded);
-    scores = carver.take<T>(kQueryBlock * kKeyBlock);
+    scores = carver.take<T>(kQueryBlock * kScoredKeys);
     sums = carver.take<T>(kQueryBlock * padded);
     max = carver.take<T>(kQueryBlock);
     total = carver.take<T>(kQueryBlock * kLanes<T>);
@@ -75,8 +81,8 @@ struct Forward {
     std::fill(s.max, s.max + kQueryBlock, -std::numeric_limits<T>::infinity());
     std::fill(s.total, s.total + kQueryBlock * kLanes<T>, T{0});
     const std::int64_t seen = std::min(shape.num_keys(b), shape.causal ? q0 + num_queries : shape.seq);
-    for (std::int64_t k0 = 0; k0 < seen; k0 += kKeyBlock) {
-      add_key_block({b, h, q0, num_queries}, k0, shape.num_keys(b) - k0, s);
+    for (std::int64_t k0 = 0; k0 < seen; k0 += kScoredKeys) {
+      add_keys({b, h, q0, num_queries}, k0, shape.num_keys(b) - k0, s);
     }
     for (std::int64_t r = 0; r < num_queries; ++r) {
       S* to = out.data() + (b * shape.seq + q0 + r) * shape.out_width() + h * shape.head_dim;
@@ -91,15 +97,16 @@ struct Forward {
   struct Queries {
     std::int64_t sequence, head, first, count;
   };
-  // The keys from k0 on, of which there are `keys_left` or a block of them.
-  void add_key_block(const Queries& queries, std::int64_t k0, std::int64_t keys_left,
-                     const Scratch<T>& s) const {
+  // The next kScoredKeys from k0 on, or the `keys_left`.
+  void add_keys(const Queries& queries, std::int64_t k0, std::int64_t keys_left, const Scratch<T>& s) const {
     const std::int64_t q0 = queries.first, num_queries = queries.count;
     const std::int64_t padded = padded_head_dim<T>(shape), diagonal = q0 - k0;
-    const bool on_diagonal = shape.causal && diagonal < kKeyBlock - 1;
+    const std::int64_t num_keys = std::min(kScoredKeys, keys_left);
+    const bool on_diagonal = shape.causal && diagonal < num_keys - 1;
+    const std::int64_t num_seen = on_diagonal ? std::min(num_keys, diagonal + num_queries) : num_keys;
     BlockProduct<T> product;
     product.rows = num_queries;
-    product.columns = kKeyBlock;
+    product.columns = round_up(num_seen, kMaxTileVectors * kLanes<T>);
     product.diagonal = diagonal;
     product.part = on_diagonal ? CausalPart::columns_up_to_row : CausalPart::all;
     product.b_in_panels = true;
@@ -108,7 +115,7 @@ struct Forward {
                         .a_stride = padded,
                         .b = s.keys + k0 * shape.head_dim,
                         .c = s.scores,
-                        .ldc = kKeyBlock};
+                        .ldc = kScoredKeys};
     multiply_block<RowsOfA::strided>(product);
     const auto visible = [&](std::int64_t r) {
       return on_diagonal ? std::min(r + diagonal + 1, keys_left) : keys_left;
@@ -118,14 +125,14 @@ struct Forward {
     // Behind the totals: what is dropped counts in the softmax.
     for (std::int64_t r = 0; r < (shape.dropout.drops() ? num_queries : 0); ++r) {
       drop(keep_bits(shape, queries.sequence, queries.head, q0 + r), k0, visible(r),
-           s.scores + r * kKeyBlock);
+           s.scores + r * kScoredKeys);
     }
     product.columns = padded;
     product.part = on_diagonal ? CausalPart::k_up_to_row : CausalPart::all;
     product.b_in_panels = false;
-    product.operands = {.k = std::min(kKeyBlock, keys_left),
+    product.operands = {.k = num_seen,
                         .a = s.scores,
-                        .a_stride = kKeyBlock,
+                        .a_stride = kScoredKeys,
                         .b = s.values + k0 * padded,
                         .ldb = padded,
                         .c = s.sums,
@@ -138,8 +145,8 @@ struct Forward {
   // Hides the keys that query r does not see and raises its maximum to the new scores; what was summed
   // before is scaled to match.
   static void raise_max(std::int64_t r, std::int64_t num_visible, std::int64_t padded, const Scratch<T>& s) {
-    T* scores = s.scores + r * kKeyBlock;
-    const std::int64_t columns = columns_at_work<T>(num_visible);
+    T* scores = s.scores + r * kScoredKeys;
+    const std::int64_t columns = columns_at_work<T>(num_visible, kScoredKeys);
     for (std::int64_t c = std::max<std::int64_t>(0, num_visible); c < columns; ++c) {
       scores[c] = -std::numeric_limits<T>::infinity();
     }
@@ -160,8 +167,8 @@ struct Forward {
   // Scores to exponentials, added to the query's total lane by lane: a sum across lanes here would make the
   // loop wait for it row by row.
   static void exponentiate(std::int64_t r, std::int64_t num_visible, const Scratch<T>& s) {
-    T* scores = s.scores + r * kKeyBlock;
-    const std::int64_t columns = columns_at_work<T>(num_visible);
+    T* scores = s.scores + r * kScoredKeys;
+    const std::int64_t columns = columns_at_work<T>(num_visible, kScoredKeys);
     const T max = s.max[r];
     T total[kLanes<T>];
     std::copy_n(s.total + r * kLanes<T>, kLanes<T>, total);
@@ -177,13 +184,16 @@ struct Forward {
 
   // Zeroes what query r drops of the keys from k0 on; the factor of the others comes with the division.
   static void drop(const KeepBits& row, std::int64_t k0, std::int64_t num_visible, T* probs) {
-    const std::int64_t columns = columns_at_work<T>(num_visible);
-    std::array<std::uint16_t, kKeyBlock> bits;
-    row.draw(k0, columns, bits);
+    const std::int64_t columns = columns_at_work<T>(num_visible, kScoredKeys);
     const std::uint32_t threshold = row.threshold;
+    for (std::int64_t begin = 0; begin < columns; begin += kKeyBlock, probs += kKeyBlock) {
+      const std::int64_t count = std::min(kKeyBlock, columns - begin);
+      std::array<std::uint16_t, kKeyBlock> bits;
+      row.draw(k0 + begin, count, bits);
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) {
-      probs[c] = bits[static_cast<std::size_t>(c)] >= threshold ? probs[c] : T{0};
+      for (std::int64_t c = 0; c < count; ++c) {
+        probs[c] = bits[static_cast<std::size_t>(c)] >= threshold ? probs[c] : T{0};
+      }
     }
   }
 };

@@ -1,15 +1,12 @@
-// What attention's forward and backward share: how queries and keys are cut into blocks and tasks, how
-// heads are copied out of the packed tensors, and products of cached blocks that skip what the causal
-// mask removes.
+// What attention's forward and backward share: how queries and keys are cut into blocks and tasks, and
+// products of cached blocks that skip what the causal mask removes.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "tessera/backend/cpu/attention.h"
 #include "tessera/backend/cpu/gemm_kernel.h"
-#include "tessera/backend/cpu/gemm_pack.h"
 
 namespace tessera::cpu {
 
@@ -98,50 +95,12 @@ void multiply_block(const BlockProduct<T>& block) {
   }
 }
 
-template <class S>
-inline constexpr std::int64_t kLineElems = 64 / static_cast<std::int64_t>(sizeof(S));
-inline constexpr std::int64_t kRowsAhead = 8;
-
-// Rows [0, rows) of one head, scaled, to contiguous rows of padded_head_dim; rows up to padded_rows and the
-// padding of each row become zero.
-template <class T, class S>
-void copy_head(const S* from, std::int64_t ld, std::int64_t rows, std::int64_t padded_rows,
-               std::int64_t head_dim, T scale, T* to) {
-  const std::int64_t padded = round_up(head_dim, kLanes<T>);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    // Rows lie pages apart, which no hardware prefetcher follows.
-    for (std::int64_t i = 0; i < head_dim; i += kLineElems<S>)
-      __builtin_prefetch(from + (r + kRowsAhead) * ld + i);
-#pragma omp simd
-    for (std::int64_t i = 0; i < head_dim; ++i) to[r * padded + i] = scale * widened<T>(from[r * ld + i]);
-    for (std::int64_t i = head_dim; i < padded; ++i) to[r * padded + i] = 0;
-  }
-  std::fill(to + rows * padded, to + std::max(rows, padded_rows) * padded, T{0});
-}
-
-// The transpose of `rows` <= kKeyBlock rows of a head, as panels of B for a product over head_dim; takes
-// head_dim * kKeyBlock elements, zero beyond `rows`.
-template <class T, class S>
-void pack_keys(const S* from, std::int64_t ld, std::int64_t rows, std::int64_t head_dim, T* to) {
-  const Panels panels{kKeyBlock / kLanes<T>};
-  const PackSource<S> source{from, ld, false};
-  for (std::int64_t p = 0; p < panels.count(); ++p) {
-    const std::int64_t column = panels.begin(p) * kLanes<T>, width = panels.width(p) * kLanes<T>;
-    T* panel = to + column * head_dim;
-    if (column >= rows) {
-      std::fill(panel, panel + width * head_dim, T{0});
-    } else {
-      pack_panels<kLanes<T>>(source.from(column, 0), std::min(width, rows - column), head_dim, panel, width);
-    }
-  }
-}
-
-// Columns of a row of scores to work on when `num_visible` keys are seen: all that a tile of neighbouring
-// rows reads, in whole vectors.
+// Columns of a row of scores to work on when `num_visible` keys are seen, of a buffer's `width`: all that a
+// tile of neighbouring rows reads, in whole vectors.
 template <class T>
-std::int64_t columns_at_work(std::int64_t num_visible) {
+std::int64_t columns_at_work(std::int64_t num_visible, std::int64_t width) {
   const std::int64_t columns = std::max<std::int64_t>(0, num_visible + kTileRows - 1);
-  return std::min(kKeyBlock, round_up(columns, kLanes<T>));
+  return std::min(width, round_up(columns, kLanes<T>));
 }
 
 }  // namespace tessera::cpu

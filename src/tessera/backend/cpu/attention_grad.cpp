@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tessera/backend/cpu/attention_block.h"
+#include "tessera/backend/cpu/attention_head.h"
 #include "tessera/backend/cpu/attention_keep.h"
 #include "tessera/backend/cpu/vector_math.h"
 #include "tessera/backend/cpu/workspace.h"
@@ -118,6 +119,8 @@ struct Backward {
     for (std::int64_t key = begin; key < end; ++key) {
       // The rows of unseen keys that share a block with seen ones hold nothing of meaning.
       const bool seen = key < shape.num_keys(b);
+      fetch_head_row<FetchTo::write>(dkeys + (key + kRowsAhead) * width, shape.head_dim);
+      fetch_head_row<FetchTo::write>(dvalues + (key + kRowsAhead) * width, shape.head_dim);
       for (std::int64_t i = 0; i < shape.head_dim; ++i) {
         dkeys[key * width + i] = S(seen ? s.dkeys[(key - begin) * padded + i] : T{0});
         dvalues[key * width + i] = S(seen ? s.dvalues[(key - begin) * padded + i] : T{0});
@@ -155,6 +158,7 @@ struct Backward {
     for (std::int64_t q = begin; q < shape.seq; ++q) {
       T delta = 0;
       const S* row = out + (q - begin) * out_width;
+      fetch_head_row<FetchTo::read>(row + kRowsAhead * out_width, head_dim);
 #pragma omp simd reduction(+ : delta)
       for (std::int64_t i = 0; i < head_dim; ++i) delta += widened<T>(row[i]) * s.dout[q * padded + i];
       s.delta[q] = delta;
@@ -252,7 +256,7 @@ struct Backward {
 
   // Scores to probabilities, and dP to dS; both zero where the query sees no key.
   static void differentiate_row(T* probs, T* dscores, std::int64_t num_visible, T lse, T delta) {
-    const std::int64_t columns = columns_at_work<T>(num_visible);
+    const std::int64_t columns = columns_at_work<T>(num_visible, kKeyBlock);
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) {
       probs[c] = bounded_exp(probs[c] - lse);
@@ -265,7 +269,7 @@ struct Backward {
   [[gnu::noinline]] static void differentiate_dropped_row(T* probs, T* dscores, std::int64_t num_visible,
                                                           T lse, T delta, const KeepBits& row,
                                                           std::int64_t k0) {
-    const std::int64_t columns = columns_at_work<T>(num_visible);
+    const std::int64_t columns = columns_at_work<T>(num_visible, kKeyBlock);
     std::array<std::uint16_t, kKeyBlock> bits;
     row.draw(k0, columns, bits);
     const std::uint32_t threshold = row.threshold;
@@ -300,6 +304,7 @@ struct Backward {
     const T scale = static_cast<T>(shape.scale);
     for (std::int64_t q = begin; q < end; ++q) {
       S* to = operands.dqkv.data() + (b * shape.seq + q) * shape.qkv_width() + h * shape.head_dim;
+      fetch_head_row<FetchTo::write>(to + kRowsAhead * shape.qkv_width(), shape.head_dim);
       for (std::int64_t i = 0; i < shape.head_dim; ++i) to[i] = S(scale * sums[q * padded + i]);
     }
   }

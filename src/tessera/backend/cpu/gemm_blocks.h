@@ -12,14 +12,15 @@
 namespace tessera::cpu {
 
 // The loops, from the outside: blocks of N, M and K; then output tiles, the tasks of the threads; then panels
-// of B; then the micro-kernel's rows. While a tile is computed, its rows of A (at most 128 x 1024 floats,
-// 512 KB) stay in the L2 cache and panels of B (48 x 1024, 192 KB) pass through it, each used for all of
-// those rows.
+// of B; then the micro-kernel's rows. While a tile is computed, its rows of A (at most 64 x 1024 floats,
+// 256 KB) stay in the L2 cache and panels of B (48 x 1024, 192 KB) pass through it, each used for all of
+// those rows. Twice as many rows would halve B's way from the L3 cache, but leave no room in an L2 cache that
+// another program shares.
 inline constexpr std::int64_t kMaxBlockM = 3072;
 inline constexpr std::int64_t kMaxBlockN = 1536;
 inline constexpr std::int64_t kMaxBlockK = 1024;
-inline constexpr std::int64_t kMaxTileRows = 128;
-inline constexpr std::int64_t kMaxTilePanels = 16;
+inline constexpr std::int64_t kMaxTileRows = 64;
+inline constexpr std::int64_t kMaxTilePanels = 32;
 // The first panel of a tile waits for A, so wide tiles are faster, but threads wait for the last tiles of a
 // product: one of fewer wide tiles than these has twice as many of half the width.
 inline constexpr std::int64_t kLeastWideTiles = 16;
