@@ -17,21 +17,23 @@ constexpr std::int64_t kCachedBytes = 2 << 20;
 
 template <class T>
 struct Scratch {
-  T* a;     // a slot or two for blocks, in panels of kTileRows rows
-  T* b;     // the same, in panels of one to three vectors; with few rows, a panel per thread
+  T* a;     // a tile's rows per thread, in panels of kTileRows of them
+  T* b;     // a slot or two for blocks, in panels of one to three vectors; with few rows, a panel per thread
   T* bias;  // of all columns, in whole vectors
   T* sums;  // for a Bf16 C: a tile of T per thread, or per tile of a block if K is cut
+  std::int64_t* rows_in_a;    // whose rows a thread has packed, as tile_rows_id says
   std::int32_t* blocks_done;  // the schedule's, per tile of a block
 
   Scratch(Carver& carver, const GemmShape& shape, bool narrow_c, int num_threads) {
     const Blocking<T> block(shape);
-    a = carver.take<T>(block.a_slots() * block.m * block.k);
+    a = carver.take<T>(num_threads * kMaxTileRows * block.k);
     // Of few rows no more than of many: callers cut a workspace for all chunks of their rows.
     b = carver.take<T>(std::max<std::int64_t>(num_threads * kPanelColumns<T>, block.b_slots() * block.n) *
                        block.k);
     bias = carver.take<T>(round_up(shape.n, kLanes<T>));
     const std::int64_t num_sums = block.num_k > 1 ? block.num_tiles() : num_threads;
     sums = carver.take<T>(narrow_c ? num_sums * block.tile_rows * block.tile_columns() : 0);
+    rows_in_a = carver.take<std::int64_t>(num_threads);
     blocks_done = carver.take<std::int32_t>(block.num_tiles());
   }
 };
@@ -57,7 +59,8 @@ class Product {
       for (std::int64_t j = 0; j < n; ++j) scratch_.bias[j] = widened<T>(gemm_.bias[j]);
       std::fill(scratch_.bias + n, scratch_.bias + round_up(n, kWidth), T{0});
     }
-    GemmSchedule schedule(blocking_.num_blocks(), num_b_packs() + num_a_packs(),
+    std::fill_n(scratch_.rows_in_a, pool_.num_threads(), -1);
+    GemmSchedule schedule(blocking_.num_blocks(), num_packs(),
                           {scratch_.blocks_done, static_cast<std::size_t>(blocking_.num_tiles())});
     pool_.for_each_task(schedule.num_tasks(), [&](std::int64_t number, int worker) {
       const GemmSchedule::Task task = schedule.task(number);
@@ -71,29 +74,17 @@ class Product {
 
  private:
   // Of a whole block.
-  std::int64_t num_b_packs() const {
+  std::int64_t num_packs() const {
     return blocking_.few_rows ? 0 : ceil_div(Panels{ceil_div(blocking_.n, kWidth)}.count(), kPackedPanels);
-  }
-  std::int64_t num_a_packs() const {
-    return reads_a_directly() ? gemm_.shape.m % kTileRows != 0 : ceil_div(blocking_.m, kPackedRows);
   }
 
   void pack(const Block& block, std::int64_t index) {
-    if (index < num_b_packs()) {
-      const std::int64_t first = index * kPackedPanels, count = block.panels.count();
-      if (block.new_b && first < count)
-        pack_b_panels(block, source_of_b(block), first, std::min(first + kPackedPanels, count));
-      return;
-    }
-    const std::int64_t row = direct_rows(block) + (index - num_b_packs()) * kPackedRows;
-    if (!block.new_a || row >= block.m) return;
-    const PackSource<A> a =
-        PackSource<A>{gemm_.a.data, gemm_.a.ld, gemm_.a.transposed}.from(block.m0, block.k0);
-    pack_part<kTileRows>(a.from(row, 0), std::min(kPackedRows, block.m - row), block.m, block.k,
-                         packed_a(block) + row * block.k, kTileRows);
+    const std::int64_t first = index * kPackedPanels, count = block.panels.count();
+    if (block.new_b && first < count)
+      pack_b_panels(block, source_of_b(block), first, std::min(first + kPackedPanels, count));
   }
 
-  T* packed_a(const Block& block) const { return scratch_.a + block.a_slot * blocking_.m * blocking_.k; }
+  T* packed_a(int worker) const { return scratch_.a + worker * kMaxTileRows * blocking_.k; }
   T* packed_b(const Block& block) const { return scratch_.b + block.b_slot * blocking_.n * blocking_.k; }
 
   PackSource<B> source_of_b(const Block& block) const {
@@ -118,21 +109,14 @@ class Product {
       const int num_vectors = block.panels.width(first);
       while (first < last && block.panels.width(first) == num_vectors) ++first;
       const std::int64_t end = std::min(block.n, block.panels.begin(first) * kWidth);
-      pack_part<kWidth>(b.from(column, 0), end - column, block.n, block.k, packed_b(block) + column * block.k,
-                        num_vectors * kWidth);
-    }
-  }
-
-  // Packs `width` of the `whole` rows or columns of a block.
-  template <int Lanes, class S>
-  static void pack_part(const PackSource<S>& source, std::int64_t width, std::int64_t whole, std::int64_t k,
-                        T* to, std::int64_t panel_width) {
-    // With an odd k, panels of half a vector would begin in the middle of one.
-    const bool aligned = panel_width * k % kWidth == 0;
-    if (aligned && whole * k * static_cast<std::int64_t>(sizeof(T)) > kCachedBytes) {
-      pack_panels<Lanes, PackTo::memory>(source, width, k, to, panel_width);
-    } else {
-      pack_panels<Lanes, PackTo::cache>(source, width, k, to, panel_width);
+      T* const to = packed_b(block) + column * block.k;
+      if (block.n * block.k * static_cast<std::int64_t>(sizeof(T)) > kCachedBytes) {
+        pack_panels<kWidth, PackTo::memory>(b.from(column, 0), end - column, block.k, to,
+                                            num_vectors * kWidth);
+      } else {
+        pack_panels<kWidth, PackTo::cache>(b.from(column, 0), end - column, block.k, to,
+                                           num_vectors * kWidth);
+      }
     }
   }
 
@@ -143,14 +127,27 @@ class Product {
     return reads_a_directly() ? block.m / kTileRows * kTileRows : 0;
   }
 
+  // Packs the other rows of a tile into the thread's own part of the cache: nearly always the tile is as wide
+  // as the block and the only one that needs them. Among few rows all tiles have the same.
+  void pack_a_rows(const Block& block, const Tile& tile, int worker) {
+    const std::int64_t row = std::max(tile.row, direct_rows(block)), end = tile.row + tile.rows;
+    const std::int64_t tile_rows_id = (block.m0 + row) * blocking_.num_k + block.k0 / blocking_.k;
+    if (row >= end || scratch_.rows_in_a[worker] == tile_rows_id) return;
+    scratch_.rows_in_a[worker] = tile_rows_id;
+    const PackSource<A> a{gemm_.a.data, gemm_.a.ld, gemm_.a.transposed};
+    pack_panels<kTileRows>(a.from(block.m0 + row, block.k0), end - row, block.k,
+                           packed_a(worker) + (row - tile.row) * block.k, kTileRows);
+  }
+
   void multiply(const Block& block, std::int64_t index, int worker) {
     const Tile tile = blocking_.tile(block, index);
     if (tile.empty()) return;
     const std::int64_t slot = blocking_.num_k > 1 ? index : worker;
     T* sums = scratch_.sums + slot * blocking_.tile_rows * blocking_.tile_columns();
+    pack_a_rows(block, tile, worker);
     if (scales_c_ && block.first_k) start_tile(block, tile, sums);
     for (std::int64_t p = tile.first_panel; p < tile.last_panel; ++p) {
-      multiply_panel(block, tile, p, packed_panel(block, p, worker), sums);
+      multiply_panel(block, tile, p, packed_panel(block, p, worker), packed_a(worker), sums);
     }
     if constexpr (kNarrowC) {
       if (block.last_k) narrow_tile(block, tile, sums);
@@ -193,7 +190,9 @@ class Product {
     }
   }
 
-  void multiply_panel(const Block& block, const Tile& tile, std::int64_t panel, const T* b, T* sums) {
+  // `a`: the rows of A that are packed, as if the tile's were.
+  void multiply_panel(const Block& block, const Tile& tile, std::int64_t panel, const T* b, const T* a,
+                      T* sums) {
     const std::int64_t column = block.panels.begin(panel) * kWidth;
     const int num_vectors = block.panels.width(panel);
     const bool accumulates = !block.first_k || gemm_.beta != 0;
@@ -222,6 +221,7 @@ class Product {
                                                 : nullptr;
       operands.ld_addend = accumulates ? operands.ldc : 0;
       const std::int64_t rows = std::min<std::int64_t>(kTileRows, tile.rows - r);
+      operands.a = a + r * block.k;
       const std::int64_t columns = std::min(num_vectors * std::int64_t{kWidth}, block.n - column);
       if (kNarrowC || (rows == kTileRows && columns == num_vectors * kWidth)) {
         multiply_rows(block, tile.row + r, num_vectors, operands);
@@ -239,7 +239,6 @@ class Product {
         return multiply_tile<RowsOfA::strided>(num_vectors, operands);
       }
     }
-    operands.a = packed_a(block) + row * block.k;
     operands.a_stride = kTileRows;
     multiply_tile<RowsOfA::adjacent>(num_vectors, operands);
   }

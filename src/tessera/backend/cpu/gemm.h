@@ -2,7 +2,7 @@
 //
 // The CPU kernels of linear layers, of the loss and of their gradients call it. It is our own packed
 // product instead of a BLAS: Bf16 operands widen while they are packed, bias and conversion ride on the
-// last store, and all threads share one packed copy of each operand. On two threads it is no slower than
+// last store, and all threads share one packed copy of B. On two threads it is no slower than
 // tiles of OpenBLAS on any training shape; oneDNN's sgemm is level with it on average, ahead on some shapes
 // and behind on others, but widens nothing and brings an OpenMP pool (docs/performance.md).
 // Every element of C is summed over k in one order that depends on K alone: the bits are the same for any

@@ -1,4 +1,4 @@
-// How a matrix product is cut: into blocks, whose operands are packed, and blocks into tiles, which threads
+// How a matrix product is cut: into blocks, whose part of B is packed, and blocks into tiles, which threads
 // compute. Used by gemm and its schedule. All of it is a function of the shape alone; the cut of K, on
 // which bits depend, of K alone.
 #pragma once
@@ -24,9 +24,8 @@ inline constexpr std::int64_t kMaxTilePanels = 32;
 // The first panel of a tile waits for A, so wide tiles are faster, but threads wait for the last tiles of a
 // product: one of fewer wide tiles than these has twice as many of half the width.
 inline constexpr std::int64_t kLeastWideTiles = 16;
-// What one task packs: rows of A and panels of B side by side, so that runs of several cache lines are read
-// from a matrix in which they are contiguous.
-inline constexpr std::int64_t kPackedRows = 64;
+// What one task packs of B: panels side by side, so that runs of several cache lines are read from a matrix
+// in which they are contiguous.
 inline constexpr std::int64_t kPackedPanels = 4;
 // Products of so few rows, which generation has, are over when B has been read once: there a task packs each
 // panel of B into its own corner of the cache and uses it at once, instead of all threads packing all of it
@@ -46,8 +45,8 @@ inline std::int64_t even_piece(std::int64_t total, std::int64_t most, std::int64
 struct Block {
   std::int64_t m0, m, n0, n, k0, k;
   bool first_k, last_k;
-  bool new_a, new_b;   // whether it packs the operand; if not, the block before left it packed
-  int a_slot, b_slot;  // where the packed operand lies: blocks that follow each other take turns
+  bool new_b;  // whether it packs its operand; if not, the block before left it packed
+  int b_slot;  // where the packed operand lies: blocks that follow each other take turns
   Panels panels;
 };
 
@@ -90,8 +89,7 @@ struct Blocking {
   std::int64_t num_tiles() const {
     return tiles_down() * ceil_div(Panels{ceil_div(n, kLanes<T>)}.count(), tile_panels);
   }
-  // Two where an operand is packed more than once, so that one is packed while the other is read.
-  int a_slots() const { return num_m * num_k > 1 ? 2 : 1; }
+  // Two where B is packed more than once, so that one is packed while the other is read.
   int b_slots() const { return num_n * num_k > 1 ? 2 : 1; }
 
   Block block(std::int64_t index) const {
@@ -101,9 +99,7 @@ struct Blocking {
     block.n0 = in_n * n, block.n = std::min(n, shape.n - block.n0);
     block.k0 = in_k * k, block.k = std::min(k, shape.k - block.k0);
     block.first_k = in_k == 0, block.last_k = in_k + 1 == num_k;
-    block.new_a = a_slots() == 2 || in_n == 0;
     block.new_b = num_k > 1 || in_m == 0;
-    block.a_slot = static_cast<int>(index % a_slots());
     block.b_slot = static_cast<int>((num_k > 1 ? index : in_n) % b_slots());
     block.panels = {ceil_div(block.n, kLanes<T>)};
     return block;
