@@ -92,13 +92,13 @@ class GradGroup {
     wait_for_products<1>();
     // Only now: whoever sees this arrival knows that the dscores before these have been read here, too.
     arrive(s_.dscores_full[Ring<kDScoreBuffers>{tiles_}.at()]);
-    arrive(s_.dout_empty[stage]);
+    s_.dout_empty[stage].arrive();
     if constexpr (!kFirst) {
       hold(dq);
       hand_over(dq);
     }
     wait_for_products<0>();  // with dK left running the compiler does not find the registers
-    arrive(s_.q_empty[stage]);
+    s_.q_empty[stage].arrive();
     ++tiles_;
   }
 
@@ -188,7 +188,7 @@ class GradGroup {
         static_cast<unsigned>((matrix / 2 * 8 + row) * kTileRowBytes + ((2 * warp_ + matrix % 2) ^ row) * 16);
 #pragma unroll
     for (int k = 0; k < kQueries / 16; ++k) store_transposed(at + k * kSixteenRows, dscores[k]);
-    show_to_engines();
+    show_shared_to_engines();
   }
   // To the warp that adds it up.
   __device__ void hand_over(const float (&dq)[4 * kQuerySumPacks]) {
@@ -197,7 +197,7 @@ class GradGroup {
     for (int i = 0; i < kQuerySumPacks; ++i) {
       s_.dq[group_][i][thread_] = make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
     }
-    show_to_engines();
+    show_shared_to_engines();
     arrive(s_.dq_full[group_]);
   }
   __device__ void arrive(SharedBarrier& barrier) const {
