@@ -16,6 +16,7 @@
 #include "tessera/backend/cuda/ordered_attention_feed.cuh"
 #include "tessera/backend/cuda/ordered_attention_grad.h"
 #include "tessera/backend/cuda/tile_map.h"
+#include "tessera/backend/cuda/turned_rows.cuh"
 
 namespace tessera::cuda {
 namespace {
@@ -49,10 +50,10 @@ class GradGroup {
     wait_for_products<0>();
     arrive(s_.keys_empty);
     hold(dq);
-    hand_over(dq);
     hold(dk);
     hold(dv);
     store(pass, dk, dv);
+    hand_over(dq);  // last: the one before it has been taken by now
   }
 
  private:
@@ -205,7 +206,7 @@ class GradGroup {
     if (lane_ == 0) barrier.arrive();
   }
 
-  __device__ void store(const Pass& pass, const Sums& dk, const Sums& dv) const {
+  __device__ void store(const Pass& pass, Sums& dk, const Sums& dv) const {
     const AttentionShape& shape = call_.shape;
     if (call_.key_sums != nullptr) {
       const std::int64_t part =
@@ -221,6 +222,7 @@ class GradGroup {
     }
     const int b = pass.head / shape.heads, h = pass.head % shape.heads,
               first = pass.block * kBlockKeys + group_ * kGroupRows;
+    if (call_.turns_of_rows != nullptr) turn_rows_back<kDims>(dk, call_.turns_of_rows, first, shape.seq);
     store_rows(dk, shape.scale, key_head(call_.dqkv, shape, b, h), shape.qkv_width(), first, shape.seq);
     store_rows(dv, 1.0f, value_head(call_.dqkv, shape, b, h), shape.qkv_width(), first, shape.seq);
   }
@@ -265,6 +267,7 @@ void run(Context& context, const AttentionShape& shape, const AttentionGradOpera
          std::byte* scratch) {
   GradCall<kDims> call = placed<kDims>(shape, scratch);
   call.dqkv = static_cast<BFloat*>(operands.dqkv);
+  call.turns_of_rows = operands.turns;
   const auto rows = [&](const void* data, std::int64_t width, int box_rows) {
     return tile_map(data, {.width = width, .rows = shape.seq, .matrices = shape.batch}, box_rows);
   };

@@ -32,6 +32,7 @@ struct GradCall {
   unsigned* turns = nullptr;                 // [heads, tiles, groups]: how many blocks have added
   int* next_item = nullptr;
   BFloat* dqkv = nullptr;
+  const float* turns_of_rows = nullptr;  // AttentionGradOperands' turns
 };
 
 template <int kDims>
@@ -56,7 +57,7 @@ struct GradMemory {
   // By one thread, before any other comes.
   __device__ void init() {
     constexpr unsigned kEach = kGroups * kGroupWarps;  // warps that compute
-    constexpr unsigned kAll = kEach * 32;               // and their threads, which read lse and delta
+    constexpr unsigned kAll = kEach * 32;              // and their threads, which read lse and delta
     k_full.init(1), v_full.init(1), keys_empty.init(kEach);
     for (int i = 0; i < kStages; ++i) {
       q_full[i].init(1), q_empty[i].init(kAll), dout_full[i].init(1), dout_empty[i].init(kAll);
