@@ -110,7 +110,7 @@ void expect_every_turn_comes(int heads, int seq, int workers, double lateness) {
 
 TEST(OrderedAttentionOrder, EveryBlockAddsOnceWhateverRunsAtOnce) {
   for (const int workers : {1, 2, 3, 7, 132}) {
-    for (const int heads : {1, 2, 5}) {
+    for (const int heads : {1, 2, 5, 71}) {
       for (const int seq : {1, 64, 65, 128, 129, 777, 2048}) {
         for (const double lateness : {0.0, 0.3}) {
           expect_every_turn_comes<64>(heads, seq, workers, lateness);
@@ -121,13 +121,43 @@ TEST(OrderedAttentionOrder, EveryBlockAddsOnceWhateverRunsAtOnce) {
   }
 }
 
+// Ticks of as many workers as an H200 has multiprocessors, over those that the tiles would take if nobody
+// ever waited or ended before the others.
+template <int kDims>
+double share_of_ticks_needed(int heads, int seq) {
+  const GradOrder<kDims> order{heads, seq};
+  int tiles = 0;
+  for (int item = 0; item < order.items(); ++item) {
+    for (int which = 0; which < 2; ++which) tiles += order.pass(item, which).num_tiles;
+  }
+  constexpr int kWorkers = 132;
+  return double(tiles) / kWorkers / (Player(order, kWorkers).play().ticks - 1);
+}
+
+TEST(OrderedAttentionOrder, WorkersHardlyWaitAndEndTogether) {
+  EXPECT_GT(share_of_ticks_needed<128>(64, 4096), 0.98);      // Llama-2 7B, two sequences
+  EXPECT_GT(share_of_ticks_needed<128>(32, 4096), 0.97);      // and one
+  EXPECT_GT(share_of_ticks_needed<128>(28, 4096), 0.96);      // Qwen2.5 7B
+  EXPECT_GT(share_of_ticks_needed<64>(16 * 25, 1024), 0.98);  // GPT-2 XL
+}
+
 TEST(OrderedAttentionOrder, NobodyWaitsIfAllItemsOfAPairRunAtOnce) {
-  const GradOrder<128> wide{32, 4096};
-  const Played played = Player(wide, 4 * wide.blocks()).play();
-  EXPECT_EQ(played.waits, 0);
-  EXPECT_EQ(played.ticks - 1, 4 * (wide.tiles() + 2));  // 16 pairs on 4 at a time: nobody is idle either
-  const GradOrder<64> narrow{24, 1024};
-  EXPECT_EQ(Player(narrow, 3 * narrow.blocks()).play().waits, 0);
+  const GradOrder<128> order{32, 4096};
+  ASSERT_EQ(order.paired_items() % order.blocks(), 0);
+  int waits = 0;
+  std::map<std::pair<int, int>, int> added;
+  for (int tick = 0; tick < order.tiles() + 2; ++tick) {
+    std::vector<std::pair<int, int>> now;
+    for (int item = 0; item < order.blocks(); ++item) {
+      const int first = order.pass(item, 0).num_tiles;
+      const Pass pass = order.pass(item, tick < first ? 0 : 1);
+      const int tile = pass.tile(tick < first ? tick : tick - first);
+      waits += added[{pass.head, tile}] != order.turn(pass, tile);
+      now.emplace_back(pass.head, tile);
+    }
+    for (const auto& key : now) ++added[key];
+  }
+  EXPECT_EQ(waits, 0);
 }
 
 // The order of additions does not depend on how many thread blocks run.

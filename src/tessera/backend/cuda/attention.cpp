@@ -63,6 +63,15 @@ bool grad_by_cudnn(Context& context, const AttentionShape& shape, DType dtype, c
   return is_plain_bf16(dtype, attrs) && context.cudnn.grad_workspace_bytes(shape) >= 0;
 }
 
+AttentionGradOperands grad_operands(const KernelCall& call) {
+  return {.dout = call.inputs[0].data,
+          .qkv = call.inputs[1].data,
+          .out = call.inputs[2].data,
+          .lse = call.inputs[3].as<float>().data(),
+          .dqkv = call.outputs[0].data,
+          .delta = reinterpret_cast<float*>(call.workspace.data())};
+}
+
 bool by_tensor_cores(const AttentionShape& shape, DType dtype) {
   return dtype == DType::bf16 && shape.head_dim % 8 == 0 && shape.head_dim <= kTensorCoreHeadDim;
 }
@@ -95,15 +104,22 @@ std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
 
+bool run_attention_grad_turned(const KernelCall& grad, const KernelCall& rope, Context& context) {
+  const AttentionShape shape = shape_of(grad, grad.inputs[1].shape, 4);
+  const TensorView& table = rope.inputs[1];
+  if (!by_ordered_grad(shape, grad.inputs[1].dtype, *grad.attrs)) return false;
+  if (2 * table.shape[1] != shape.head_dim || table.shape[0] < shape.seq) return false;
+  AttentionGradOperands operands = grad_operands(grad);
+  operands.dqkv = rope.outputs[0].data;
+  operands.turns = table.as<float>().data();
+  ordered_attention_grad(context, shape, operands, grad.workspace);
+  return true;
+}
+
 void attention_grad(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[1].dtype;
   const AttentionShape shape = shape_of(call, call.inputs[1].shape, 4);
-  const AttentionGradOperands operands{.dout = call.inputs[0].data,
-                                       .qkv = call.inputs[1].data,
-                                       .out = call.inputs[2].data,
-                                       .lse = call.inputs[3].as<float>().data(),
-                                       .dqkv = call.outputs[0].data,
-                                       .delta = reinterpret_cast<float*>(call.workspace.data())};
+  const AttentionGradOperands operands = grad_operands(call);
   if (by_ordered_grad(shape, dtype, *call.attrs)) {
     return ordered_attention_grad(context, shape, operands, call.workspace);
   }

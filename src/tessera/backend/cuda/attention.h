@@ -38,8 +38,14 @@ struct AttentionGradOperands {
   const void *dout = nullptr, *qkv = nullptr, *out = nullptr;
   const float* lse = nullptr;
   void* dqkv = nullptr;
-  float* delta = nullptr;  // scratch [batch, heads, seq]: sum of dout * out
+  float* delta = nullptr;        // scratch [batch, heads, seq]: sum of dout * out
+  const float* turns = nullptr;  // [seq, head_dim / 2] of (cosine, sine), by which queries and keys were
+                                 // turned: their gradients are turned back. Only by ordered_attention_grad.
 };
+
+// attention_grad and the rope that turns its result back, as one; false where the ordered gradient is not the
+// one that runs, or the heads are turned in part.
+bool run_attention_grad_turned(const KernelCall& grad, const KernelCall& rope, Context& context);
 
 // head_dim up to kPlainHeadDim.
 inline constexpr int kPlainHeadDim = 256;

@@ -40,10 +40,13 @@ class SharedBarrier {
   std::uint64_t state_;
 };
 
-// Orders ordinary accesses to memory, shared or global, with those of copies and products: what either wrote
-// before it the other sees after it.
-__device__ inline void show_to_engines() {
-  asm volatile("fence.proxy.async;" ::: "memory");
+// Order ordinary accesses to shared or to global memory with those of copies and products: what either wrote
+// before it the other sees after it. (One fence for both kinds of memory waits for the whole GPU.)
+__device__ inline void show_shared_to_engines() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+__device__ inline void show_global_to_engines() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
 // A box of a tensor that `map` describes, from element {x, y, z} on, to a swizzled tile.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "tessera/backend/cuda/attention.h"
 #include "tessera/backend/cuda/fused_norm.h"
 #include "tessera/backend/cuda/linear.h"
 #include "tessera/ops/activation.h"
+#include "tessera/ops/rope.h"
 
 namespace tessera::cuda {
 namespace {
@@ -31,6 +33,11 @@ bool read_once(const Graph& graph, ValueId value) {
 // cuBLASLt has the tanh form alone.
 bool by_tanh(const Attrs& attrs) {
   return attrs.as<GeluAttrs>().tanh_approximation;
+}
+
+// By positions that begin at 0.
+bool turns_back(const Node& rope) {
+  return rope.attrs.as<RopeAttrs>().inverse && rope.inputs.size() == 2;
 }
 
 bool run_linear_gelu(const KernelCall& linear, const KernelCall& gelu, Context& context) {
@@ -65,6 +72,9 @@ bool fuses(const Graph& graph, const Node& first, const Node& second) {
     case Op::linear_grad_input:
       return bf16 && second.op == Op::gelu_grad && by_tanh(second.attrs) &&
              second.inputs[0] == first.outputs[0] && read_once(graph, first.outputs[0]);
+    case Op::attention_grad:
+      return bf16 && second.op == Op::rope && turns_back(second) && second.inputs[0] == first.outputs[0] &&
+             read_once(graph, first.outputs[0]);
     case Op::add:
       return is_norm(second.op) && second.inputs[0] == first.outputs[0];
     case Op::rms_norm_grad:
@@ -79,6 +89,7 @@ bool run_pair(Op first_op, const KernelCall& first, Op second_op, const KernelCa
               Context& context) {
   if (first_op == Op::linear) return run_linear_gelu(first, second, context);
   if (first_op == Op::linear_grad_input) return run_gelu_grad(first, second, context);
+  if (first_op == Op::attention_grad) return run_attention_grad_turned(first, second, context);
   if (first_op == Op::add && is_norm(second_op)) {
     if (!can_fuse_add_norm(first, second)) return false;
     (second_op == Op::rms_norm ? add_rms_norm : add_layer_norm)(first, second, context);

@@ -5,6 +5,7 @@
 #include "tessera/backend/cuda/group_sums.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/ordered_attention_ends.cuh"
+#include "tessera/backend/cuda/turned_rows.cuh"
 
 namespace tessera::cuda {
 namespace {
@@ -67,27 +68,29 @@ __device__ void take(const GroupSums<kPacks>& sums, bool add, float (&c)[4 * kPa
   }
 }
 
-// A block per tile and group.
+// A block per 64 queries of a head: both groups' columns, or one group's rows.
 template <int kDims>
 __global__ void __launch_bounds__(kGroupThreads)
     round_query_sums(AttentionShape shape, GradOrder<kDims> order, const GroupSums<kQuerySumPacks>* sums,
-                     BFloat* dqkv) {
-  const int group = static_cast<int>(blockIdx.x) % kGroups;
-  const int tile = static_cast<int>(blockIdx.x / kGroups) % order.tiles(),
-            head = static_cast<int>(blockIdx.x / kGroups) / order.tiles();
-  float c[4 * kQuerySumPacks];
-  take(sums[blockIdx.x], false, c);
+                     BFloat* dqkv, const float* turns) {
+  constexpr int kParts = kByColumns<kDims> ? kGroups : 1;
+  const int rows_of_head = order.padded_seq() / kGroupRows;
+  const int first = static_cast<int>(blockIdx.x) % rows_of_head * kGroupRows,
+            head = static_cast<int>(blockIdx.x) / rows_of_head;
+  float c[kParts][4 * kQuerySumPacks];
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) take(sums[blockIdx.x * kParts + part], false, c[part]);
+  auto& all = reinterpret_cast<float(&)[kDims / 2]>(c);
+  if (turns != nullptr) turn_rows_back<kDims>(all, turns, first, shape.seq);
   BFloat* const to = query_head(dqkv, shape, head / shape.heads, head % shape.heads);
-  const int column = kByColumns<kDims> ? group * kTileColumns : 0,
-            row = kByColumns<kDims> ? 0 : group * kGroupRows;
-  store_rows(c, shape.scale, to + column, shape.qkv_width(), tile * order.kQueries + row, shape.seq);
+  store_rows(all, shape.scale, to, shape.qkv_width(), first, shape.seq);
 }
 
 // A block per block of keys of a head that others share, group, and dk or dv.
 template <int kDims>
 __global__ void __launch_bounds__(kGroupThreads)
     round_key_sums(AttentionShape shape, GradOrder<kDims> order, const GroupSums<kDims / 8>* sums,
-                   BFloat* dqkv) {
+                   BFloat* dqkv, const float* turns) {
   const int part = static_cast<int>(blockIdx.x) % (order.blocks() * kGroups * 2);
   const int kv_head = static_cast<int>(blockIdx.x) / (order.blocks() * kGroups * 2);
   const bool of_values = part % 2 != 0;
@@ -96,9 +99,10 @@ __global__ void __launch_bounds__(kGroupThreads)
     const std::int64_t head = std::int64_t{kv_head} * shape.group() + i;
     take(sums[head * order.blocks() * kGroups * 2 + part], i > 0, c);
   }
-  const int b = kv_head / shape.kv_heads, h = kv_head % shape.kv_heads;
+  const int first = part / 2 * kGroupRows, b = kv_head / shape.kv_heads, h = kv_head % shape.kv_heads;
+  if (turns != nullptr && !of_values) turn_rows_back<kDims>(c, turns, first, shape.seq);
   BFloat* const to = of_values ? value_head(dqkv, shape, b, h) : key_head(dqkv, shape, b, h);
-  store_rows(c, of_values ? 1.0f : shape.scale, to, shape.qkv_width(), part / 2 * kGroupRows, shape.seq);
+  store_rows(c, of_values ? 1.0f : shape.scale, to, shape.qkv_width(), first, shape.seq);
 }
 
 // Sizes of the parts of the scratch, each rounded up to whole lines.
@@ -157,14 +161,14 @@ void make_row_numbers(Context& context, const GradCall<kDims>& call, const Atten
 
 template <int kDims>
 void round_sums(Context& context, const GradCall<kDims>& call) {
-  const auto tiles = static_cast<unsigned>(call.order.heads * call.order.tiles() * kGroups);
-  round_query_sums<kDims>
-      <<<tiles, kGroupThreads, 0, context.stream>>>(call.shape, call.order, call.query_sums, call.dqkv);
+  const auto rows = static_cast<unsigned>(call.order.heads * (call.order.padded_seq() / kGroupRows));
+  round_query_sums<kDims><<<rows, kGroupThreads, 0, context.stream>>>(call.shape, call.order, call.query_sums,
+                                                                      call.dqkv, call.turns_of_rows);
   if (call.key_sums != nullptr) {
     const auto blocks =
         static_cast<unsigned>(call.shape.batch * call.shape.kv_heads * call.order.blocks() * kGroups * 2);
-    round_key_sums<kDims>
-        <<<blocks, kGroupThreads, 0, context.stream>>>(call.shape, call.order, call.key_sums, call.dqkv);
+    round_key_sums<kDims><<<blocks, kGroupThreads, 0, context.stream>>>(call.shape, call.order, call.key_sums,
+                                                                        call.dqkv, call.turns_of_rows);
   }
   check_cuda(cudaGetLastError(), "round attention's gradients");
 }

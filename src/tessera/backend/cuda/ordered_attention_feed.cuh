@@ -94,14 +94,14 @@ __device__ void add_query_sums(const GradCall<kDims>& call, GradMemory<kDims>& s
       } else {
         while (load_acquire(call.turns + part) != turn) {
         }
-        show_to_engines();  // extends what was acquired to the copy engine, which adds
+        show_global_to_engines();  // extends what was acquired to the copy engine, which adds
         add_floats(call.query_sums[part], shared_address_of(s.dq[group]), kBytes);
       }
       end_store_group();
       wait_for_store_reads();
       s.dq_empty[group].arrive();
       wait_for_stores();
-      show_to_engines();  // and what it added to the release
+      show_global_to_engines();  // and what it added to the release
       store_release(call.turns + part, turn + 1);
     }
     __syncwarp();

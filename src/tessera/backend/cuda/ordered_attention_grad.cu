@@ -16,6 +16,7 @@
 #include "tessera/backend/cuda/ordered_attention_feed.cuh"
 #include "tessera/backend/cuda/ordered_attention_grad.h"
 #include "tessera/backend/cuda/tile_map.h"
+#include "tessera/backend/cuda/turned_rows.cuh"
 
 namespace tessera::cuda {
 namespace {
@@ -49,10 +50,10 @@ class GradGroup {
     wait_for_products<0>();
     arrive(s_.keys_empty);
     hold(dq);
-    hand_over(dq);
     hold(dk);
     hold(dv);
     store(pass, dk, dv);
+    hand_over(dq);  // last: the one before it has been taken by now
   }
 
  private:
@@ -92,13 +93,13 @@ class GradGroup {
     wait_for_products<1>();
     // Only now: whoever sees this arrival knows that the dscores before these have been read here, too.
     arrive(s_.dscores_full[Ring<kDScoreBuffers>{tiles_}.at()]);
-    arrive(s_.dout_empty[stage]);
+    s_.dout_empty[stage].arrive();
     if constexpr (!kFirst) {
       hold(dq);
       hand_over(dq);
     }
     wait_for_products<0>();  // with dK left running the compiler does not find the registers
-    arrive(s_.q_empty[stage]);
+    s_.q_empty[stage].arrive();
     ++tiles_;
   }
 
@@ -188,7 +189,7 @@ class GradGroup {
         static_cast<unsigned>((matrix / 2 * 8 + row) * kTileRowBytes + ((2 * warp_ + matrix % 2) ^ row) * 16);
 #pragma unroll
     for (int k = 0; k < kQueries / 16; ++k) store_transposed(at + k * kSixteenRows, dscores[k]);
-    show_to_engines();
+    show_shared_to_engines();
   }
   // To the warp that adds it up.
   __device__ void hand_over(const float (&dq)[4 * kQuerySumPacks]) {
@@ -197,7 +198,7 @@ class GradGroup {
     for (int i = 0; i < kQuerySumPacks; ++i) {
       s_.dq[group_][i][thread_] = make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
     }
-    show_to_engines();
+    show_shared_to_engines();
     arrive(s_.dq_full[group_]);
   }
   __device__ void arrive(SharedBarrier& barrier) const {
@@ -205,7 +206,7 @@ class GradGroup {
     if (lane_ == 0) barrier.arrive();
   }
 
-  __device__ void store(const Pass& pass, const Sums& dk, const Sums& dv) const {
+  __device__ void store(const Pass& pass, Sums& dk, const Sums& dv) const {
     const AttentionShape& shape = call_.shape;
     if (call_.key_sums != nullptr) {
       const std::int64_t part =
@@ -221,6 +222,7 @@ class GradGroup {
     }
     const int b = pass.head / shape.heads, h = pass.head % shape.heads,
               first = pass.block * kBlockKeys + group_ * kGroupRows;
+    if (call_.turns_of_rows != nullptr) turn_rows_back<kDims>(dk, call_.turns_of_rows, first, shape.seq);
     store_rows(dk, shape.scale, key_head(call_.dqkv, shape, b, h), shape.qkv_width(), first, shape.seq);
     store_rows(dv, 1.0f, value_head(call_.dqkv, shape, b, h), shape.qkv_width(), first, shape.seq);
   }
@@ -265,6 +267,7 @@ void run(Context& context, const AttentionShape& shape, const AttentionGradOpera
          std::byte* scratch) {
   GradCall<kDims> call = placed<kDims>(shape, scratch);
   call.dqkv = static_cast<BFloat*>(operands.dqkv);
+  call.turns_of_rows = operands.turns;
   const auto rows = [&](const void* data, std::int64_t width, int box_rows) {
     return tile_map(data, {.width = width, .rows = shape.seq, .matrices = shape.batch}, box_rows);
   };

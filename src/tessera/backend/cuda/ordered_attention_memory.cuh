@@ -6,6 +6,7 @@
 #include "tessera/backend/cuda/bulk_copy.cuh"
 #include "tessera/backend/cuda/group_sums.cuh"
 #include "tessera/backend/cuda/ordered_attention_order.h"
+#include "tessera/backend/cuda/ring.cuh"
 #include "tessera/backend/cuda/warpgroup_mma.cuh"
 
 namespace tessera::cuda {
@@ -31,14 +32,7 @@ struct GradCall {
   unsigned* turns = nullptr;                 // [heads, tiles, groups]: how many blocks have added
   int* next_item = nullptr;
   BFloat* dqkv = nullptr;
-};
-
-// Counts the uses of a ring of buffers; a barrier's phase has the parity of its use.
-template <int kNum>
-struct Ring {
-  int uses = 0;
-  __device__ int at() const { return uses % kNum; }
-  __device__ unsigned parity() const { return static_cast<unsigned>(uses / kNum) & 1; }
+  const float* turns_of_rows = nullptr;  // AttentionGradOperands' turns
 };
 
 template <int kDims>
@@ -63,14 +57,15 @@ struct GradMemory {
   // By one thread, before any other comes.
   __device__ void init() {
     constexpr unsigned kEach = kGroups * kGroupWarps;  // warps that compute
+    constexpr unsigned kAll = kEach * 32;              // and their threads, which read lse and delta
     k_full.init(1), v_full.init(1), keys_empty.init(kEach);
     for (int i = 0; i < kStages; ++i) {
-      q_full[i].init(1), q_empty[i].init(kEach), dout_full[i].init(1), dout_empty[i].init(kEach);
+      q_full[i].init(1), q_empty[i].init(kAll), dout_full[i].init(1), dout_empty[i].init(kAll);
     }
     for (SharedBarrier& full : dscores_full) full.init(kEach);
     for (int i = 0; i < kGroups; ++i) dq_full[i].init(kGroupWarps), dq_empty[i].init(1);
     for (int i = 0; i < 2; ++i) item_full[i].init(1), item_empty[i].init(kEach + kGroups);
-    show_to_engines();
+    show_shared_to_engines();
   }
 };
 
