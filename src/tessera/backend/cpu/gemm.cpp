@@ -21,7 +21,7 @@ struct Scratch {
   T* b;     // a slot or two for blocks, in panels of one to three vectors; with few rows, a panel per thread
   T* bias;  // of all columns, in whole vectors
   T* sums;  // for a Bf16 C: a tile of T per thread, or per tile of a block if K is cut
-  std::int64_t* rows_in_a;    // whose rows a thread has packed, as tile_rows_id says
+  std::int64_t* rows_in_a;    // which rows a thread has packed, as pack_a_rows numbers them
   std::int32_t* blocks_done;  // the schedule's, per tile of a block
 
   Scratch(Carver& carver, const GemmShape& shape, bool narrow_c, int num_threads) {
@@ -127,13 +127,14 @@ class Product {
     return reads_a_directly() ? block.m / kTileRows * kTileRows : 0;
   }
 
-  // Packs the other rows of a tile into the thread's own part of the cache: nearly always the tile is as wide
-  // as the block and the only one that needs them. Among few rows all tiles have the same.
+  // Packs the other rows of a tile into the thread's own corner of the cache: nearly always the tile is as
+  // wide as the block and the only one that needs them. With few rows all tiles have the same ones, which a
+  // thread packs once.
   void pack_a_rows(const Block& block, const Tile& tile, int worker) {
     const std::int64_t row = std::max(tile.row, direct_rows(block)), end = tile.row + tile.rows;
-    const std::int64_t tile_rows_id = (block.m0 + row) * blocking_.num_k + block.k0 / blocking_.k;
-    if (row >= end || scratch_.rows_in_a[worker] == tile_rows_id) return;
-    scratch_.rows_in_a[worker] = tile_rows_id;
+    const std::int64_t rows_number = (block.m0 + row) * blocking_.num_k + block.k0 / blocking_.k;
+    if (row >= end || scratch_.rows_in_a[worker] == rows_number) return;
+    scratch_.rows_in_a[worker] = rows_number;
     const PackSource<A> a{gemm_.a.data, gemm_.a.ld, gemm_.a.transposed};
     pack_panels<kTileRows>(a.from(block.m0 + row, block.k0), end - row, block.k,
                            packed_a(worker) + (row - tile.row) * block.k, kTileRows);
