@@ -33,8 +33,8 @@ inline double wide_sum_bound(DType dtype) {
   return dtype == DType::bf16 ? 3e-4 : 5e-5;
 }
 
-// The loss of logits that one device rounds to bf16 and the other does not. Each is off by at most 2^-9 of
-// itself, so a row's loss by 2^-9 (|target's logit| + mean |logit| under the softmax): with logits of
+// The loss of logits that one device rounds to bf16 and the other does not. Each is off by at most 2^-8 of
+// itself, so a row's loss by 2^-8 (|target's logit| + mean |logit| under the softmax): with logits of
 // deviation at most 1 the second factor is about 2 on average, less than half of the loss of 64 words or
 // more.
 inline double loss_bound(DType dtype) {
