@@ -131,7 +131,7 @@ double share_of_ticks_needed(int heads, int seq) {
     for (int which = 0; which < 2; ++which) tiles += order.pass(item, which).num_tiles;
   }
   constexpr int kWorkers = 132;
-  return double(tiles) / kWorkers / (Player(order, kWorkers).play().ticks - 1);
+  return static_cast<double>(tiles) / kWorkers / (Player(order, kWorkers).play().ticks - 1);
 }
 
 TEST(OrderedAttentionOrder, WorkersHardlyWaitAndEndTogether) {

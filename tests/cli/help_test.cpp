@@ -27,7 +27,7 @@ TEST_F(HelpTest, EveryCommandNamesItsOptions) {
       {{"generate"},
        {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--tokenizer"}},
       {{"convert"}, {"FROM", "TO", "--to"}},
-      {{"selftest"}, {"--device", "--seed", "--op", "--small", "--brief", "--quiet"}},
+      {{"selftest"}, {"--device", "--seed", "--op", "--pairs", "--small", "--brief", "--quiet"}},
   };
   for (const CommandHelp& help : commands) {
     for (const char* flag : {"--help", "-h"}) {

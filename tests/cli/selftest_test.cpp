@@ -14,8 +14,28 @@ TEST_F(SelftestCommandTest, TheCpuPassesAgainstItself) {
   EXPECT_NE(result.out.find("selftest on cpu: 3 cases passed, 0 failed"), std::string::npos) << result.text();
 }
 
+TEST_F(SelftestCommandTest, PairsAreCasesOfTheirFirstOp) {
+  const std::string pair = "ok     linear_grad_input+gelu_grad", alone = "ok     linear_grad_input bf16";
+  const auto run = [&](std::vector<std::string> which) {
+    which.insert(which.begin(), {"selftest", "--device", "cpu", "--brief", "--small"});
+    return expect_success(which).out;
+  };
+  const std::string both = run({"--op", "linear_grad_input"});
+  EXPECT_NE(both.find(pair), std::string::npos) << both;
+  EXPECT_NE(both.find(alone), std::string::npos) << both;
+  for (const std::vector<std::string>& which :
+       {std::vector<std::string>{"--op", "linear_grad_input", "--pairs"},
+        {"--op", "linear_grad_input+gelu_grad"}}) {
+    const std::string pairs = run(which);
+    EXPECT_NE(pairs.find(pair), std::string::npos) << pairs;
+    EXPECT_EQ(pairs.find(alone), std::string::npos) << pairs;
+  }
+}
+
 TEST_F(SelftestCommandTest, UnknownOpsAndDevicesAreRefused) {
   expect_refusal({"selftest", "--device", "cpu", "--op", "nosuch"}, {"--op nosuch", "no op of this name"}, 1);
+  expect_refusal({"selftest", "--device", "cpu", "--pairs", "--op", "rope"},
+                 {"--op rope", "no pair of this name"}, 1);
   expect_refusal({"selftest", "--device", "tpu"}, {"device: found 'tpu'", "cpu | cuda | null"}, 1);
   expect_refusal({"selftest", "--device", "null"}, {"device", "null", "expected cpu"}, 1);
 }

@@ -35,7 +35,7 @@ int check(const std::string& folder, const std::vector<std::string>& overrides, 
 }
 
 int run(int argc, char** argv) {
-  if (argc < 2) {
+  if (argc < 2 || argv[1][0] == '-') {
     std::fprintf(stderr, "usage: golden_layouts DIR...   (such as tests/golden/llama)\n");
     return 2;
   }

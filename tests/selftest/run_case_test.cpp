@@ -3,45 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <set>
 
-#include "tessera/backend/cpu/cpu_device.h"
+#include "selftest/wrong_device.h"
 
 namespace tessera {
 namespace {
-
-std::unique_ptr<Device> make_cpu() {
-  return make_cpu_device(2);
-}
-
-// The CPU with a mistake: what `after` does to a call's operands when its kernel has run.
-class WrongDevice final : public Device {
- public:
-  using Mistake = std::function<void(const KernelCall&)>;
-  explicit WrongDevice(Mistake after) : after_(std::move(after)) {}
-
-  std::string_view name() const override { return "wrong"; }
-  std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
-    return cpu_->allocate(num_bytes);
-  }
-  std::int64_t workspace_bytes(const Graph& graph, const Node& node) const override {
-    return cpu_->workspace_bytes(graph, node);
-  }
-  void run(Op op, const KernelCall& call) override {
-    cpu_->run(op, call);
-    after_(call);
-  }
-  bool can_start_sums(Op op) const override { return cpu_->can_start_sums(op); }
-  void clear(const TensorView& tensor) override { cpu_->clear(tensor); }
-  void upload(std::byte* to, std::span<const std::byte> from) override { cpu_->upload(to, from); }
-  void download(std::span<std::byte> to, const std::byte* from) override { cpu_->download(to, from); }
-  double peak_flops() override { return 0; }
-
- private:
-  std::unique_ptr<Device> cpu_ = make_cpu();
-  Mistake after_;
-};
 
 CaseResult run_against(const OpCase& op_case, WrongDevice::Mistake mistake) {
   SelftestDevices devices{{make_cpu(), std::make_unique<WrongDevice>(std::move(mistake))}, nullptr};
@@ -64,7 +31,7 @@ TEST(SelftestTest, TheCpuAgreesWithItself) {
   SelftestDevices devices{{make_cpu(), make_cpu()}, [] { return DevicePair{make_cpu(), make_cpu()}; }};
   for (const OpCase& op_case : op_cases()) {
     std::int64_t elems = 0;
-    for (const CaseInput& input : op_case.inputs) elems += input.type.shape.num_elems();
+    for (const CaseInput& input : all_inputs(op_case)) elems += input.type.shape.num_elems();
     if (op_case.large || elems > 1 << 20) continue;  // `tessera selftest --device cpu` runs them, too
     const CaseResult result = run_case(op_case, devices, {});
     EXPECT_TRUE(result.passed(op_case)) << case_name(op_case) << ": " << result.problem;

@@ -10,7 +10,7 @@ namespace {
 struct SelftestArguments {
   std::string device = "cuda", op;
   std::int64_t seed = 1234;
-  bool small = false, brief = false, quiet = false;
+  bool pairs = false, small = false, brief = false, quiet = false;
 };
 
 // Ranks are threads already, so each has one of its own.
@@ -39,7 +39,10 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
                    Tally& tally) {
   CaseResult result;
   try {
-    result = run_case(op_case, devices, {static_cast<std::uint64_t>(arguments.seed), !arguments.brief});
+    result = run_case(op_case, devices,
+                      {.seed = static_cast<std::uint64_t>(arguments.seed),
+                       .timed = !arguments.brief,
+                       .expects_fused = arguments.device == "cuda"});
   } catch (const PeerFailed&) {
     throw;
   } catch (const Error& e) {
@@ -70,8 +73,15 @@ constexpr std::int64_t kBriefElements = std::int64_t{1} << 22;
 
 std::int64_t most_elements(const OpCase& op_case) {
   std::int64_t most = 0;
-  for (const CaseInput& input : op_case.inputs) most = std::max(most, input.type.shape.num_elems());
+  for (const CaseInput& input : all_inputs(op_case)) most = std::max(most, input.type.shape.num_elems());
   return most;
+}
+
+bool is_asked_for(const OpCase& op_case, const SelftestArguments& arguments) {
+  if (arguments.small && op_case.large) return false;
+  if (arguments.brief && most_elements(op_case) > kBriefElements) return false;
+  if (arguments.pairs && !op_case.next) return false;
+  return arguments.op.empty() || arguments.op == op_name(op_case.op) || arguments.op == case_ops(op_case);
 }
 
 }  // namespace
@@ -79,10 +89,12 @@ std::int64_t most_elements(const OpCase& op_case) {
 int selftest_command(int argc, const char* const* argv) {
   SelftestArguments arguments;
   Options options("tessera selftest",
-                  "Run every op on a device and on the CPU, on random operands, and compare the results.");
+                  "Run every op, and pairs that a device runs as one, on a device and on the CPU, on random "
+                  "operands, and compare the results.");
   options.option("--device NAME", &arguments.device, "the device to test: cuda, or cpu against itself");
   options.option("--seed N", &arguments.seed, "of the operands");
-  options.option("--op NAME", &arguments.op, "only this op's cases");
+  options.option("--op NAME", &arguments.op, "only this op's cases, or a pair's: add, add+rms_norm");
+  options.flag("--pairs", &arguments.pairs, "only the cases of two ops that a device may run as one");
   options.flag("--small", &arguments.small, "leave out the cases that take a CPU long");
   options.flag("--brief", &arguments.brief,
                "time nothing and leave out operands of more than 4 million elements: for compute-sanitizer, "
@@ -93,15 +105,12 @@ int selftest_command(int argc, const char* const* argv) {
   SelftestDevices devices{make_devices(arguments.device, 0),
                           [&] { return make_devices(arguments.device, 1); }};
   Tally tally;
-  if (arguments.op.empty()) check_and_print_link(*devices.alone.tested, arguments, tally);
+  if (arguments.op.empty() && !arguments.pairs) check_and_print_link(*devices.alone.tested, arguments, tally);
   for (const OpCase& op_case : op_cases()) {
-    if (arguments.small && op_case.large) continue;
-    if (arguments.brief && most_elements(op_case) > kBriefElements) continue;
-    if (!arguments.op.empty() && arguments.op != op_name(op_case.op)) continue;
-    run_and_print(op_case, devices, arguments, tally);
+    if (is_asked_for(op_case, arguments)) run_and_print(op_case, devices, arguments, tally);
   }
-  TS_CHECK(tally.passed + static_cast<int>(tally.failed.size()) > 0, "--op {}: there is no op of this name",
-           arguments.op);
+  TS_CHECK(tally.passed + static_cast<int>(tally.failed.size()) > 0, "--op {}: there is no {} of this name",
+           arguments.op, arguments.pairs ? "pair" : "op");
   fmt::print("{} on {}: {} cases passed, {} failed\n", "selftest", arguments.device, tally.passed,
              tally.failed.size());
   for (const std::string& line : tally.failed) fmt::print("{}\n", line);

@@ -24,20 +24,14 @@ std::string label_of(const HeadsCase& c) {
 }
 
 void add_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& c) {
-  const auto tokens = static_cast<double>(c.seq_len);
   AttentionAttrs attrs{c.heads, 1 / std::sqrt(static_cast<double>(c.heads.head_dim)), c.causal};
   attrs.dropout = c.dropout;
   attrs.stream = 11;
   const CaseInput qkv = normal(t, {c.batch, c.seq_len, c.heads.qkv_columns()});
-  const CaseInput out = normal(t, {c.batch, c.seq_len, c.heads.out_columns()});
-  // About what the scores of such a qkv give: the gradient's probabilities are then at most about 1.
-  const CaseInput lse = uniform(DType::f32, {c.batch, c.heads.heads, c.seq_len}, std::log(tokens) + 0.3,
-                                std::log(tokens) + 0.7);
-  // In bf16 probabilities and their gradients are rounded before the second products, on one device and not
-  // on the other.
+  // Rounded probabilities, as in attention_grad_bound.
   OpCase forward{Op::attention, label_of(c), attrs, {qkv}, t == DType::bf16 ? 2e-2 : 2e-5};
-  OpCase backward{
-      Op::attention_grad, label_of(c), attrs, {out, qkv, out, lse}, t == DType::bf16 ? 4e-2 : 5e-5};
+  OpCase backward{Op::attention_grad, label_of(c), attrs,
+                  attention_grad_inputs(t, c.batch, c.seq_len, c.heads), attention_grad_bound(t)};
   forward.large = backward.large = c.large;
   if (c.padded) {
     for (OpCase* op_case : {&forward, &backward})
@@ -82,6 +76,17 @@ void add_cached_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& 
 }
 
 }  // namespace
+
+std::vector<CaseInput> attention_grad_inputs(DType dtype, std::int64_t batch, std::int64_t seq_len,
+                                             const HeadLayout& heads) {
+  const CaseInput qkv = normal(dtype, {batch, seq_len, heads.qkv_columns()});
+  const CaseInput out = normal(dtype, {batch, seq_len, heads.out_columns()});
+  // About what the scores of such a qkv give: probabilities are then at most about 1.
+  const double log_tokens = std::log(static_cast<double>(seq_len));
+  const CaseInput lse =
+      uniform(DType::f32, {batch, heads.heads, seq_len}, log_tokens + 0.3, log_tokens + 0.7);
+  return {out, qkv, out, lse};
+}
 
 void add_attention_cases(std::vector<OpCase>& cases) {
   cases.push_back({Op::rope_table, "", RopeTableAttrs{4096, 128, 10000.0, DType::bf16}, {}, 1e-5});

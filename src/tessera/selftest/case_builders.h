@@ -1,6 +1,7 @@
 // Short words for the lists of cases: operands, and the errors that two right answers may differ by.
 #pragma once
 
+#include "tessera/ops/heads.h"
 #include "tessera/ops/op_def.h"
 #include "tessera/selftest/op_case.h"
 
@@ -32,13 +33,22 @@ inline double wide_sum_bound(DType dtype) {
   return dtype == DType::bf16 ? 3e-4 : 5e-5;
 }
 
-// The loss of logits that one device rounds to bf16 and the other does not. Each is off by at most 2^-9 of
-// itself, so a row's loss by 2^-9 (|target's logit| + mean |logit| under the softmax): with logits of
+// The loss of logits that one device rounds to bf16 and the other does not. Each is off by at most 2^-8 of
+// itself, so a row's loss by 2^-8 (|target's logit| + mean |logit| under the softmax): with logits of
 // deviation at most 1 the second factor is about 2 on average, less than half of the loss of 64 words or
 // more.
 inline double loss_bound(DType dtype) {
   return dtype == DType::bf16 ? 1.0 / 512 : wide_sum_bound(dtype);
 }
+
+// In bf16 probabilities and their gradients are rounded before the second products, on one device and not on
+// the other.
+inline double attention_grad_bound(DType dtype) {
+  return dtype == DType::bf16 ? 4e-2 : 5e-5;
+}
+// dout, qkv, out and lse. Made with the cases of attention, used by its pairs, too.
+std::vector<CaseInput> attention_grad_inputs(DType dtype, std::int64_t batch, std::int64_t seq_len,
+                                             const HeadLayout& heads);
 
 // The lists, one per file.
 void add_elementwise_cases(std::vector<OpCase>& cases);
@@ -47,5 +57,6 @@ void add_product_cases(std::vector<OpCase>& cases);
 void add_attention_cases(std::vector<OpCase>& cases);
 void add_update_cases(std::vector<OpCase>& cases);
 void add_rank_cases(std::vector<OpCase>& cases);
+void add_pair_cases(std::vector<OpCase>& cases);
 
 }  // namespace tessera

@@ -13,31 +13,49 @@ constexpr std::byte kPoison{0xff};  // all bits set is a NaN in every floating t
 // A workspace may be large, and only its beginning needs to be seen to be written before it is read.
 constexpr std::size_t kPoisonBytes = std::size_t{64} << 20;
 
+bool is_input(const Graph& graph, ValueId value) {
+  return graph.value(value).producer == kNoNode;
+}
+
+bool is_output(const Graph& graph, ValueId value) {
+  return std::ranges::find(graph.outputs(), value, &Output::value) != graph.outputs().end();
+}
+
 }  // namespace
 
-DeviceRun::DeviceRun(Device& device, const Graph& graph, const Node& node, const RankGroups* ranks,
-                     bool in_place)
-    : device_(device), node_(node), ranks_(ranks), overwritten_(node.inputs.size(), false) {
-  for (ValueId v : node.inputs) {
-    input_buffers_.push_back(make_buffer(graph.type(v).num_bytes()));
-    inputs_.push_back({input_buffers_.back().memory->data(), graph.type(v).dtype, graph.type(v).shape});
-  }
-  std::vector<std::size_t> lies_on(node.outputs.size(), node.inputs.size());
+DeviceRun::DeviceRun(Device& device, const Graph& graph, const RankGroups* ranks, bool in_place)
+    : device_(device), graph_(graph), ranks_(ranks) {
+  const std::span<const Node> nodes = graph.nodes();
+  TS_ASSERT(nodes.size() == 1 || nodes.size() == 2);
+  for (ValueId v = 0; v < graph.num_values() && is_input(graph, v); ++v) add_value(v, kNoValue);
+  for (const Node& node : nodes) bind(node, in_place && &node == &nodes.back());
+  fused_ = nodes.size() == 2 && device.fuses(graph, nodes[0], nodes[1]);
+}
+
+void DeviceRun::add_value(ValueId value, ValueId lies_on) {
+  TS_ASSERT(static_cast<std::size_t>(value) == views_.size());
+  const ValueType& type = graph_.type(value);
+  const bool own = lies_on == kNoValue;
+  buffers_.push_back(own ? make_buffer(type.num_bytes()) : Buffer{});
+  void* data = own ? buffers_.back().memory->data() : views_[static_cast<std::size_t>(lies_on)].data;
+  views_.push_back({data, type.dtype, type.shape});
+  overwritten_.push_back(false);
+  if (!own) overwritten_[static_cast<std::size_t>(lies_on)] = true;
+}
+
+void DeviceRun::bind(const Node& node, bool in_place) {
+  std::vector<ValueId> lies_on(node.outputs.size(), kNoValue);
   for (const InPlace& pair : in_place_pairs(node)) {
-    if (!pair.always && !in_place) continue;
-    lies_on[pair.output] = pair.input;
-    overwritten_[pair.input] = true;
+    const ValueId input = node.inputs[pair.input];
+    if (pair.always || (in_place && !is_output(graph_, input))) lies_on[pair.output] = input;
   }
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    const ValueType& type = graph.type(node.outputs[i]);
-    const bool own = lies_on[i] == node.inputs.size();
-    output_buffers_.push_back(own ? make_buffer(type.num_bytes()) : Buffer{});
-    outputs_.push_back(
-        {own ? output_buffers_.back().memory->data() : static_cast<std::byte*>(inputs_[lies_on[i]].data),
-         type.dtype, type.shape});
-  }
-  if (const std::int64_t bytes = device.workspace_bytes(graph, node); bytes > 0)
-    workspace_ = make_buffer(bytes);
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) add_value(node.outputs[i], lies_on[i]);
+  BoundNode bound;
+  for (ValueId v : node.inputs) bound.inputs.push_back(views_[static_cast<std::size_t>(v)]);
+  for (ValueId v : node.outputs) bound.outputs.push_back(views_[static_cast<std::size_t>(v)]);
+  if (const std::int64_t bytes = device_.workspace_bytes(graph_, node); bytes > 0)
+    bound.workspace = make_buffer(bytes);
+  nodes_.push_back(std::move(bound));
 }
 
 DeviceRun::Buffer DeviceRun::make_buffer(std::int64_t num_bytes) {
@@ -59,27 +77,42 @@ Bytes DeviceRun::read(const std::byte* from, std::size_t size) const {
 }
 
 void DeviceRun::fill(std::span<const Bytes> inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) device_.upload(input_buffers_[i].memory->data(), inputs[i]);
-  for (const Buffer& buffer : output_buffers_) poison(buffer);
-  poison(workspace_);
+  for (std::size_t i = 0; i < inputs.size(); ++i) device_.upload(buffers_[i].memory->data(), inputs[i]);
+  for (std::size_t i = inputs.size(); i < buffers_.size(); ++i) poison(buffers_[i]);
+  for (const BoundNode& node : nodes_) poison(node.workspace);
+}
+
+KernelCall DeviceRun::call_of(std::size_t node, bool starts_sums) const {
+  const BoundNode& bound = nodes_[node];
+  const Buffer& workspace = bound.workspace;
+  const Node& called = graph_.nodes()[node];
+  return {bound.inputs,
+          bound.outputs,
+          &called.attrs,
+          workspace.memory ? std::span(workspace.memory->data(), workspace.size) : std::span<std::byte>{},
+          ranks_,
+          starts_sums && device_.can_start_sums(called.op)};
 }
 
 void DeviceRun::run(bool starts_sums) {
-  const std::span<std::byte> workspace =
-      workspace_.memory ? std::span(workspace_.memory->data(), workspace_.size) : std::span<std::byte>{};
-  device_.run(node_.op, {inputs_, outputs_, &node_.attrs, workspace, ranks_, starts_sums});
+  const std::span<const Node> nodes = graph_.nodes();
+  if (fused_) {
+    return device_.run_fused(nodes[0].op, call_of(0, starts_sums), nodes[1].op, call_of(1, starts_sums));
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) device_.run(nodes[i].op, call_of(i, starts_sums));
 }
 
 std::vector<Bytes> DeviceRun::outputs() const {
   std::vector<Bytes> all;
-  for (const TensorView& view : outputs_) {
+  for (const Output& output : graph_.outputs()) {
+    const TensorView& view = views_[static_cast<std::size_t>(output.value)];
     all.push_back(read(static_cast<const std::byte*>(view.data), static_cast<std::size_t>(view.num_bytes())));
   }
   return all;
 }
 
 void DeviceRun::wait() const {
-  if (!outputs_.empty()) read(static_cast<const std::byte*>(outputs_[0].data), 1);
+  read(static_cast<const std::byte*>(views_.back().data), 1);
 }
 
 std::string DeviceRun::stray_writes(std::span<const Bytes> inputs) const {
@@ -87,16 +120,17 @@ std::string DeviceRun::stray_writes(std::span<const Bytes> inputs) const {
   const auto broken = [&](const Buffer& buffer) {
     return buffer.memory && read(buffer.memory->data() + buffer.size, kGuardBytes) != guard;
   };
-  for (std::size_t i = 0; i < input_buffers_.size(); ++i) {
-    if (broken(input_buffers_[i])) return fmt::format("wrote behind input {}", i);
-    if (!overwritten_[i] && read(input_buffers_[i].memory->data(), inputs[i].size()) != inputs[i]) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const bool input = i < inputs.size();
+    if (broken(buffers_[i])) {
+      return fmt::format("wrote behind {} {}", input ? "input" : "output", input ? i : i - inputs.size());
+    }
+    if (input && !overwritten_[i] && read(buffers_[i].memory->data(), inputs[i].size()) != inputs[i]) {
       return fmt::format("changed input {}", i);
     }
   }
-  for (std::size_t i = 0; i < output_buffers_.size(); ++i) {
-    if (broken(output_buffers_[i])) return fmt::format("wrote behind output {}", i);
-  }
-  return broken(workspace_) ? "wrote behind the workspace" : "";
+  const bool scratch = std::ranges::any_of(nodes_, [&](const BoundNode& n) { return broken(n.workspace); });
+  return scratch ? "wrote behind the workspace" : "";
 }
 
 }  // namespace tessera

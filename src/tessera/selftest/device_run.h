@@ -1,4 +1,4 @@
-// DeviceRun: one node on one device: operands in its memory, filled from the host, run, read back.
+// DeviceRun: a case's nodes on one device: operands in its memory, filled from the host, run, read back.
 //
 // Every buffer has a guard behind it, and what is not in place starts as NaNs: an element that is not
 // written, a write beyond an end and an input that changes are all found.
@@ -17,14 +17,18 @@ using Bytes = std::vector<std::byte>;
 
 class DeviceRun {
  public:
-  // With `in_place`, outputs that the op allows to lie on an input do; otherwise only those that must.
-  DeviceRun(Device& device, const Graph& graph, const Node& node, const RankGroups* ranks, bool in_place);
+  // The graph has one node, or two that run as one where the device fuses them; its inputs are its first
+  // values. With `in_place`, outputs that an op allows to lie on an input do, as a plan lays them: not on
+  // what is an output of the graph, nor in the first of two, whose inputs are read until both are done.
+  // Otherwise only those that must.
+  DeviceRun(Device& device, const Graph& graph, const RankGroups* ranks, bool in_place);
 
+  bool fused() const { return fused_; }
   void fill(std::span<const Bytes> inputs);
-  // With `starts_sums`, where the op allows it, what the accumulators hold must not matter.
+  // With `starts_sums`, where the ops allow it, what the accumulators hold must not matter.
   void run(bool starts_sums = false);
-  std::vector<Bytes> outputs() const;
-  void wait() const;  // until everything that was run is done
+  std::vector<Bytes> outputs() const;  // of the graph
+  void wait() const;                   // until everything that was run is done
 
   // What the run changed that it should not have; empty if nothing. Call after fill() and run().
   std::string stray_writes(std::span<const Bytes> inputs) const;
@@ -34,17 +38,25 @@ class DeviceRun {
     std::unique_ptr<DeviceMemory> memory;
     std::size_t size = 0;
   };
+  struct BoundNode {
+    std::vector<TensorView> inputs, outputs;
+    Buffer workspace;
+  };
   Buffer make_buffer(std::int64_t num_bytes);
+  void add_value(ValueId value, ValueId lies_on);
+  void bind(const Node& node, bool in_place);
   void poison(const Buffer& buffer);
   Bytes read(const std::byte* from, std::size_t size) const;
+  KernelCall call_of(std::size_t node, bool starts_sums) const;
 
   Device& device_;
-  const Node& node_;
+  const Graph& graph_;
   const RankGroups* ranks_;
-  std::vector<Buffer> input_buffers_, output_buffers_;  // an output in place has an empty one
-  Buffer workspace_;
-  std::vector<TensorView> inputs_, outputs_;
-  std::vector<bool> overwritten_;  // by input
+  bool fused_ = false;
+  std::vector<Buffer> buffers_;    // by value; one that lies on another has an empty one
+  std::vector<TensorView> views_;  // by value
+  std::vector<bool> overwritten_;  // by value
+  std::vector<BoundNode> nodes_;
 };
 
 }  // namespace tessera

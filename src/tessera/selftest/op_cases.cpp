@@ -8,11 +8,17 @@ namespace {
 // Shapes of models, which show a device's speed. Those of products say themselves that they are large.
 bool is_large(const OpCase& op_case) {
   constexpr std::int64_t kElems = 1 << 24;
-  return std::ranges::any_of(op_case.inputs,
+  return std::ranges::any_of(all_inputs(op_case),
                              [](const CaseInput& input) { return input.type.shape.num_elems() > kElems; });
 }
 
 }  // namespace
+
+std::vector<CaseInput> all_inputs(const OpCase& op_case) {
+  std::vector<CaseInput> inputs = op_case.inputs;
+  if (op_case.next) inputs.insert(inputs.end(), op_case.next->inputs.begin(), op_case.next->inputs.end());
+  return inputs;
+}
 
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
@@ -22,6 +28,7 @@ std::vector<OpCase> op_cases() {
   add_attention_cases(cases);
   add_update_cases(cases);
   add_rank_cases(cases);
+  add_pair_cases(cases);
   for (OpCase& op_case : cases) op_case.large = op_case.large || is_large(op_case);
   return cases;
 }
