@@ -6,7 +6,6 @@
 #include "tessera/backend/cuda/bulk_copy.cuh"
 #include "tessera/backend/cuda/group_sums.cuh"
 #include "tessera/backend/cuda/ordered_attention_order.h"
-#include "tessera/backend/cuda/ring.cuh"
 #include "tessera/backend/cuda/warpgroup_mma.cuh"
 
 namespace tessera::cuda {
@@ -33,6 +32,14 @@ struct GradCall {
   int* next_item = nullptr;
   BFloat* dqkv = nullptr;
   const float* turns_of_rows = nullptr;  // AttentionGradOperands' turns
+};
+
+// Counts the uses of a ring of buffers; a barrier's phase has the parity of its use.
+template <int kNum>
+struct Ring {
+  int uses = 0;
+  __device__ int at() const { return uses % kNum; }
+  __device__ unsigned parity() const { return static_cast<unsigned>(uses / kNum) & 1; }
 };
 
 template <int kDims>

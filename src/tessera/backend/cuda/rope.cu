@@ -1,5 +1,6 @@
 // rope_table, rope.
 #include "tessera/backend/cuda/launch.cuh"
+#include "tessera/backend/cuda/turned_rows.cuh"
 #include "tessera/ops/rope.h"
 
 namespace tessera::cuda {
@@ -27,10 +28,7 @@ template <int W>
 __device__ void turn(float (&x)[W], float (&y)[W], const float (&turns)[2 * W], float direction) {
 #pragma unroll
   for (int k = 0; k < W; ++k) {
-    const float cosine = turns[2 * k], sine = direction * turns[2 * k + 1];
-    const float first = x[k], second = y[k];
-    x[k] = first * cosine - second * sine;
-    y[k] = second * cosine + first * sine;
+    turn_pair(x[k], y[k], turns[2 * k], direction * turns[2 * k + 1]);
   }
 }
 

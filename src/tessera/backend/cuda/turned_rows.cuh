@@ -1,13 +1,20 @@
-// Heads turned back by their positions (rope's gradient, ops/rope.h) while a group of warps still holds them
-// as sums (group_sums.cuh).
+// Heads turned by their positions (ops/rope.h): a pair of elements, and, for the gradient, rows that a group
+// of warps still holds as sums (group_sums.cuh).
 #pragma once
 
 #include <cstdint>
 
 namespace tessera::cuda {
 
-// Of C[64, kDims], whose rows are a head's from `first` on: element i turns with element i + kDims / 2, both
-// of which a thread has. `turns`: [rows, kDims / 2] of (cosine, sine).
+// By an angle with this cosine and sine.
+__device__ inline void turn_pair(float& x, float& y, float cosine, float sine) {
+  const float first = x, second = y;
+  x = first * cosine - second * sine;
+  y = second * cosine + first * sine;
+}
+
+// Back, of C[64, kDims], whose rows are a head's from `first` on: element i turns with element i + kDims / 2,
+// both of which a thread has. `turns`: [rows, kDims / 2] of (cosine, sine).
 template <int kDims>
 __device__ void turn_rows_back(float (&c)[kDims / 2], const float* turns, int first, int rows) {
   constexpr int kHalf = kDims / 16;  // in groups of eight columns
@@ -20,14 +27,10 @@ __device__ void turn_rows_back(float (&c)[kDims / 2], const float* turns, int fi
 #pragma unroll
     for (int j = 0; j < kHalf; ++j) {
       const float4 of = of_row[4 * j];  // of columns 8j + 2t and the next
-      const float cosine[2] = {of.x, of.z}, sine[2] = {of.y, of.w};
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float &x = c[4 * j + 2 * below + i], &y = c[4 * (j + kHalf) + 2 * below + i];
-        const float first_half = x, second_half = y;
-        x = first_half * cosine[i] + second_half * sine[i];
-        y = second_half * cosine[i] - first_half * sine[i];
-      }
+      float* const x = c + 4 * j + 2 * below;
+      float* const y = x + 4 * kHalf;
+      turn_pair(x[0], y[0], of.x, -of.y);
+      turn_pair(x[1], y[1], of.z, -of.w);
     }
   }
 }
