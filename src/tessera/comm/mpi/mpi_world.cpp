@@ -13,9 +13,9 @@ namespace tessera {
 namespace mpi {
 
 // Ranks often fail together and of the same cause, a file that none can read. Rank 0 speaks first, and takes
-// the others with it before they repeat what it said.
+// the others with it before they repeat what it said: on a busy machine that has taken more than a second.
 void report_and_abort(int world_rank, const std::string& message) {
-  if (world_rank != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (world_rank != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
   std::fflush(stdout);
   std::fprintf(stderr, "tessera: %s\n", message.c_str());
   std::fflush(stderr);
