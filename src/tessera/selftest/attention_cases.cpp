@@ -23,13 +23,21 @@ std::string label_of(const HeadsCase& c) {
                      c.dropout > 0 ? ", dropout" : "");
 }
 
+// In bf16 probabilities are rounded before the second product, on one device and not on the other. A row that
+// sees a few keys is then off by up to 2^-8 of its largest values, however long the sequence, while the
+// outputs' rms, by which small ones are measured, falls with the length. Imitated on the host, the rounding
+// alone gives up to 1.7e-2 with 777 tokens and 2.4e-2 to 2.8e-2 with 1024 and 2048.
+double attention_bound(DType dtype, std::int64_t seq_len) {
+  if (dtype != DType::bf16) return 2e-5;
+  return seq_len < 1024 ? 2e-2 : 4e-2;
+}
+
 void add_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& c) {
   AttentionAttrs attrs{c.heads, 1 / std::sqrt(static_cast<double>(c.heads.head_dim)), c.causal};
   attrs.dropout = c.dropout;
   attrs.stream = 11;
   const CaseInput qkv = normal(t, {c.batch, c.seq_len, c.heads.qkv_columns()});
-  // Rounded probabilities, as in attention_grad_bound.
-  OpCase forward{Op::attention, label_of(c), attrs, {qkv}, t == DType::bf16 ? 2e-2 : 2e-5};
+  OpCase forward{Op::attention, label_of(c), attrs, {qkv}, attention_bound(t, c.seq_len)};
   OpCase backward{Op::attention_grad, label_of(c), attrs,
                   attention_grad_inputs(t, c.batch, c.seq_len, c.heads), attention_grad_bound(t)};
   forward.large = backward.large = c.large;
@@ -111,6 +119,8 @@ void add_attention_cases(std::vector<OpCase>& cases) {
                                {1, 300, {12, 4, 64}},
                                {2, 400, {5, 5, 64}},
                                {1, 777, {3, 3, 128}},
+                               {1, 200, {300, 300, 64}},  // more tiles than a GPU takes at once
+                               {1, 130, {300, 100, 128}},
                                {8, 1024, {12, 12, 64}, true, true},
                                {1, 2048, {16, 4, 128}, true, true},
                                {16, 128, {16, 16, 64}, false, true},

@@ -89,7 +89,7 @@ void add_tables(std::vector<OpCase>& cases, DType t) {
   for (const Table& table : {Table{50257, 768, {32, 1024}, 50257},
                              {31, 33, {3, 5}, 31},
                              {50257, 768, {4, 1000}, 5},
-                             {32000, 4096, {1, 4096}, 100},
+                             {32000, 1024, {1, 8192}, 100},
                              {1000, 64, {2, 333}, 300},
                              {7, 8, {1, 1}, 7}}) {
     const CaseInput ids = integers(table.ids, 0, table.used);

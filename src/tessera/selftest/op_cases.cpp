@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "tessera/selftest/case_builders.h"
 
@@ -10,6 +11,22 @@ bool is_large(const OpCase& op_case) {
   constexpr std::int64_t kElems = 1 << 24;
   return std::ranges::any_of(all_inputs(op_case),
                              [](const CaseInput& input) { return input.type.shape.num_elems() > kElems; });
+}
+
+bool is_bf16(const OpCase& op_case) {
+  return std::ranges::any_of(all_inputs(op_case),
+                             [](const CaseInput& input) { return input.type.dtype == DType::bf16; });
+}
+
+// Large cases take a CPU long: where an op has some in bf16, those in fp32 are left out.
+void leave_out_large_twins(std::vector<OpCase>& cases) {
+  std::set<Op> in_bf16;
+  for (const OpCase& op_case : cases) {
+    if (op_case.large && is_bf16(op_case)) in_bf16.insert(op_case.op);
+  }
+  std::erase_if(cases, [&](const OpCase& op_case) {
+    return op_case.large && !is_bf16(op_case) && in_bf16.contains(op_case.op);
+  });
 }
 
 }  // namespace
@@ -30,6 +47,7 @@ std::vector<OpCase> op_cases() {
   add_rank_cases(cases);
   add_pair_cases(cases);
   for (OpCase& op_case : cases) op_case.large = op_case.large || is_large(op_case);
+  leave_out_large_twins(cases);
   return cases;
 }
 

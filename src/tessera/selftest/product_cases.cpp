@@ -54,11 +54,14 @@ struct LossShape {
   std::int64_t padding = 0;  // rows of the weight that are no words
 };
 
+// The loss' gradient is a number that bf16 holds: a target's logit has about minus that, and two rows of the
+// same word, whose parts of a sum may nearly cancel, are then rounded alike. Half way between two such
+// numbers they are not: by 7.5e-2 of the sums' rms for 1024 rows and 32,000 words, imitated on the host.
 void add_loss(std::vector<OpCase>& cases, DType t, const LossShape& s) {
   const LinearCrossEntropyAttrs attrs{
       .chunk_rows = s.chunk, .rows = s.rows, .words = s.padding > 0 ? s.words : 0};
   const std::vector<CaseInput> inputs{normal(t, {s.rows, s.width}), weight(t, s.words + s.padding, s.width),
-                                      integers({s.rows}, -1, s.words), uniform(DType::f32, {}, 0.5, 1)};
+                                      integers({s.rows}, -1, s.words), uniform(DType::f32, {}, 0.625, 0.625)};
   std::vector<CaseInput> with_sums = inputs;
   with_sums.push_back(normal(DType::f32, {s.words + s.padding, s.width}));
   const std::string label = s.padding > 0 ? "padded" : "";

@@ -1,8 +1,9 @@
-// attention and attention_grad as kernels of the graph: which version runs. bf16 if nothing is dropped: cuDNN
-// where it computes the shape, for the gradient the ordered one before it (cuDNN's random numbers would be
+// attention and attention_grad as kernels of the graph: which version runs. bf16 if nothing is dropped: the
+// kernels for Hopper where they compute the shape, else cuDNN where it does (its random numbers would be
 // others than ours); else in bf16 tensor cores if the heads suit them; everything else: the plain kernels.
 #include "tessera/backend/cuda/attention.h"
 
+#include "tessera/backend/cuda/causal_attention.h"
 #include "tessera/backend/cuda/cudnn_attention.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/backend/cuda/ordered_attention_grad.h"
@@ -49,9 +50,12 @@ AttentionShape shape_of(const Node& node, const Shape& qkv, std::size_t required
                   [](std::size_t) -> const std::int32_t* { return nullptr; });
 }
 
-// What cuDNN and the ordered gradient are asked for at all.
+// What those for Hopper and cuDNN are asked for at all.
 bool is_plain_bf16(DType dtype, const Attrs& attrs) {
   return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0;
+}
+bool by_causal_attention(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
+  return is_plain_bf16(dtype, attrs) && computes_causal_attention(shape);
 }
 bool by_ordered_grad(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
   return is_plain_bf16(dtype, attrs) && computes_ordered_grad(shape);
@@ -83,6 +87,9 @@ void attention(const KernelCall& call, Context& context) {
   const AttentionShape shape = shape_of(call, call.inputs[0].shape, 1);
   const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
                                    call.outputs[1].as<float>().data()};
+  if (by_causal_attention(shape, dtype, *call.attrs)) {
+    return causal_attention(context, shape, operands, call.workspace);
+  }
   if (by_cudnn(context, shape, dtype, *call.attrs)) {
     return context.cudnn.run(shape, operands, call.workspace, context.stream);
   }
@@ -93,6 +100,7 @@ void attention(const KernelCall& call, Context& context) {
 std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[0]);
   const AttentionShape shape = shape_of(node, qkv.shape, 1);
+  if (by_causal_attention(shape, qkv.dtype, node.attrs)) return kCausalAttentionBytes;
   return by_cudnn(context, shape, qkv.dtype, node.attrs) ? context.cudnn.workspace_bytes(shape) : 0;
 }
 

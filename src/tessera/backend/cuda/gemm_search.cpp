@@ -10,11 +10,11 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr double kTrySeconds = 0.03, kSettleSeconds = 0.06, kTurnSeconds = 0.15;
-constexpr int kTurns = 2;
+constexpr double kTrySeconds = 0.03, kSettleSeconds = 0.05, kTurnSeconds = 0.1;
+constexpr int kTurns = 4;
 constexpr std::size_t kFinalists = 3;
 constexpr double kLeastFlops = 1e9;  // smaller products are no matter
-constexpr double kLeastGain = 0.01;  // less is noise
+constexpr double kLeastGain = 0.003;  // less is noise
 
 double flops_of(const Product& p) {
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *

@@ -15,9 +15,7 @@ class TileFeed {
   __device__ void run() {
     for (Ring<2> items;; ++items.uses) {
       const int item = atomicAdd(call_.next_item, 1);
-      s_.item_empty[items.at()].wait(items.parity() ^ 1);
-      s_.item[items.at()] = item;
-      s_.item_full[items.at()].arrive();
+      s_.items.hand(items, item);
       if (item >= call_.order.items()) return;
       for (int which = 0; which < 2; ++which) bring(call_.order.pass(item, which));
     }
@@ -25,47 +23,36 @@ class TileFeed {
 
  private:
   __device__ void bring(const Pass& pass) {
-    const int heads = call_.shape.heads, h = pass.head % heads, kv = h / call_.shape.group();
-    batch_ = pass.head / heads;
+    const int heads = call_.shape.heads, batch = pass.head / heads, h = pass.head % heads,
+              kv = h / call_.shape.group();
     for (int step = 0; step < pass.num_tiles; ++step, ++stages_.uses) {
       const int row = pass.tile(step) * kTileQueries<kDims>, at = stages_.at();
       const std::int64_t numbers = std::int64_t{pass.head} * call_.order.padded_seq() + row;
       s_.q_empty[at].wait(stages_.parity() ^ 1);
       s_.q_full[at].arrive_and_expect(sizeof s_.q[0] + sizeof s_.lse[0]);
-      bring_rows(call_.queries, s_.q[at], h, row, s_.q_full[at]);
+      copy_rows(s_.q[at], call_.queries, batch, h, row, s_.q_full[at]);
       copy_bytes(shared_address_of(s_.lse[at]), call_.lse + numbers, sizeof s_.lse[0], s_.q_full[at]);
-      if (step == 0) bring_keys(heads + kv, pass.block * kBlockKeys);
+      if (step == 0) bring_keys(batch, heads + kv, pass.block * kBlockKeys);
       s_.dout_empty[at].wait(stages_.parity() ^ 1);
       s_.dout_full[at].arrive_and_expect(sizeof s_.dout[0] + sizeof s_.delta[0]);
-      bring_rows(call_.dout, s_.dout[at], h, row, s_.dout_full[at]);
+      copy_rows(s_.dout[at], call_.dout, batch, h, row, s_.dout_full[at]);
       copy_bytes(shared_address_of(s_.delta[at]), call_.delta + numbers, sizeof s_.delta[0],
                  s_.dout_full[at]);
     }
   }
-  __device__ void bring_keys(int head, int row) {
+  __device__ void bring_keys(int batch, int head, int row) {
     s_.keys_empty.wait(keys_.parity() ^ 1);
     s_.k_full.arrive_and_expect(sizeof s_.k);
-    bring_rows(call_.keys, s_.k, head, row, s_.k_full);
+    copy_rows(s_.k, call_.keys, batch, head, row, s_.k_full);
     s_.v_full.arrive_and_expect(sizeof s_.v);
-    bring_rows(call_.keys, s_.v, head + call_.shape.kv_heads, row, s_.v_full);
+    copy_rows(s_.v, call_.keys, batch, head + call_.shape.kv_heads, row, s_.v_full);
     ++keys_.uses;
-  }
-  // Rows of a head, counted over all heads of the packed row.
-  template <class Tile>
-  __device__ void bring_rows(const CUtensorMap& map, Tile& to, int head, int row,
-                             SharedBarrier& arrives) const {
-#pragma unroll
-    for (int half = 0; half < GradMemory<kDims>::kHalves; ++half) {
-      const int column = head * kDims + half * kTileColumns;
-      copy_box(shared_address_of(to[half]), map, column, row, batch_, arrives);
-    }
   }
 
   const GradCall<kDims>& call_;
   GradMemory<kDims>& s_;
   Ring<kStages> stages_;
   Ring<1> keys_;
-  int batch_ = 0;
 };
 
 __device__ inline unsigned load_acquire(const unsigned* at) {

@@ -9,9 +9,7 @@
 // time. (dV before dS is computed would be a little earlier; the registers do not hold P both as it is and
 // rounded.)
 #include "tessera/backend/cuda/attention_rows.cuh"
-#include "tessera/backend/cuda/group_sums.cuh"
 #include "tessera/backend/cuda/launch.cuh"
-#include "tessera/backend/cuda/mma.cuh"
 #include "tessera/backend/cuda/ordered_attention_ends.cuh"
 #include "tessera/backend/cuda/ordered_attention_feed.cuh"
 #include "tessera/backend/cuda/ordered_attention_grad.h"
@@ -20,12 +18,6 @@
 
 namespace tessera::cuda {
 namespace {
-
-__device__ inline float exp2_approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 template <int kDims>
 class GradGroup {
@@ -48,7 +40,7 @@ class GradGroup {
     float dq[4 * kQuerySumPacks];
     begin_query_grads(dq);
     wait_for_products<0>();
-    arrive(s_.keys_empty);
+    arrive_as_warp(s_.keys_empty);
     hold(dq);
     hold(dk);
     hold(dv);
@@ -60,7 +52,6 @@ class GradGroup {
   static constexpr int kQueries = kTileQueries<kDims>;
   static constexpr int kKeyHalfBytes = kBlockKeys * kTileRowBytes, kQueryHalfBytes = kQueries * kTileRowBytes;
   static constexpr int kOwnRowsBytes = kGroupRows * kTileRowBytes;  // from one group's keys to the other's
-  static constexpr int kSixteenColumns = 32, kSixteenRows = 16 * kTileRowBytes;
   using Scores = float[kQueries / 2];
   using Weights = std::uint32_t[kQueries / 16][4];
   using Sums = float[kDims / 2];
@@ -92,7 +83,7 @@ class GradGroup {
     begin_weighted_sum(dscores, q, !kFirst, dk);
     wait_for_products<1>();
     // Only now: whoever sees this arrival knows that the dscores before these have been read here, too.
-    arrive(s_.dscores_full[Ring<kDScoreBuffers>{tiles_}.at()]);
+    arrive_as_warp(s_.dscores_full[Ring<kDScoreBuffers>{tiles_}.at()]);
     s_.dout_empty[stage].arrive();
     if constexpr (!kFirst) {
       hold(dq);
@@ -177,10 +168,6 @@ class GradGroup {
       }
     }
   }
-  __device__ static void round_to_weights(const Scores& c, Weights& a) {
-#pragma unroll
-    for (int i = 0; i < kQueries / 4; ++i) a[i / 4][i % 4] = round_pair(c[2 * i], c[2 * i + 1]);
-  }
   // To shared memory, transposed: a row per query.
   __device__ void share_dscores(const Weights& dscores) {
     const int matrix = lane_ / 8, row = lane_ % 8;
@@ -199,11 +186,7 @@ class GradGroup {
       s_.dq[group_][i][thread_] = make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
     }
     show_shared_to_engines();
-    arrive(s_.dq_full[group_]);
-  }
-  __device__ void arrive(SharedBarrier& barrier) const {
-    __syncwarp();
-    if (lane_ == 0) barrier.arrive();
+    arrive_as_warp(s_.dq_full[group_]);
   }
 
   __device__ void store(const Pass& pass, Sums& dk, const Sums& dv) const {

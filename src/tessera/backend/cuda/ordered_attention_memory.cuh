@@ -3,16 +3,12 @@
 #pragma once
 
 #include "tessera/backend/cuda/attention.h"
-#include "tessera/backend/cuda/bulk_copy.cuh"
-#include "tessera/backend/cuda/group_sums.cuh"
+#include "tessera/backend/cuda/attention_tiles.cuh"
 #include "tessera/backend/cuda/ordered_attention_order.h"
-#include "tessera/backend/cuda/warpgroup_mma.cuh"
 
 namespace tessera::cuda {
 
-inline constexpr int kGroups = 2;  // of four warps, that compute: each half of a block's keys
-inline constexpr int kGroupWarps = 4;
-inline constexpr int kGroupRows = 64;
+inline constexpr int kGroups = 2;         // of four warps, that compute: each half of a block's keys
 inline constexpr int kStages = 2;         // of tiles of queries
 inline constexpr int kDScoreBuffers = 3;  // see begin_query_grads
 
@@ -34,14 +30,6 @@ struct GradCall {
   const float* turns_of_rows = nullptr;  // AttentionGradOperands' turns
 };
 
-// Counts the uses of a ring of buffers; a barrier's phase has the parity of its use.
-template <int kNum>
-struct Ring {
-  int uses = 0;
-  __device__ int at() const { return uses % kNum; }
-  __device__ unsigned parity() const { return static_cast<unsigned>(uses / kNum) & 1; }
-};
-
 template <int kDims>
 struct GradMemory {
   static constexpr int kHalves = kDims / kTileColumns;
@@ -58,8 +46,7 @@ struct GradMemory {
   SharedBarrier k_full, v_full, keys_empty;
   SharedBarrier q_full[kStages], q_empty[kStages], dout_full[kStages], dout_empty[kStages];
   SharedBarrier dscores_full[kDScoreBuffers], dq_full[kGroups], dq_empty[kGroups];
-  SharedBarrier item_full[2], item_empty[2];
-  int item[2];
+  HandedItems items;
 
   // By one thread, before any other comes.
   __device__ void init() {
@@ -71,7 +58,7 @@ struct GradMemory {
     }
     for (SharedBarrier& full : dscores_full) full.init(kEach);
     for (int i = 0; i < kGroups; ++i) dq_full[i].init(kGroupWarps), dq_empty[i].init(1);
-    for (int i = 0; i < 2; ++i) item_full[i].init(1), item_empty[i].init(kEach + kGroups);
+    items.init(kEach + kGroups);
     show_shared_to_engines();
   }
 };
@@ -80,9 +67,7 @@ struct GradMemory {
 template <int kDims, class F>
 __device__ void for_each_pass(const GradCall<kDims>& call, GradMemory<kDims>& s, F&& f) {
   for (Ring<2> items;; ++items.uses) {
-    s.item_full[items.at()].wait(items.parity());
-    const int item = __shfl_sync(0xffffffff, s.item[items.at()], 0);
-    if (threadIdx.x % 32 == 0) s.item_empty[items.at()].arrive();
+    const int item = s.items.take(items);
     if (item >= call.order.items()) return;
     for (int which = 0; which < 2; ++which) {
       const Pass pass = call.order.pass(item, which);

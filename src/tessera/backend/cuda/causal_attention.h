@@ -1,0 +1,18 @@
+// Causal attention in bf16 on Hopper, the forward half of ordered_attention_grad.h: blocks of keys stream
+// past tiles of queries whose sums stay in registers; while one group of warps computes exponentials, the
+// other's products run (Shah et al., 2024). attention.cpp prefers it to cuDNN's.
+#pragma once
+
+#include <span>
+
+#include "tessera/backend/cuda/attention.h"
+
+namespace tessera::cuda {
+
+// Heads of 64 or 128, causal, nothing padded; nothing may be dropped.
+bool computes_causal_attention(const AttentionShape& shape);
+inline constexpr std::int64_t kCausalAttentionBytes = 256;  // of scratch
+void causal_attention(Context& context, const AttentionShape& shape, const AttentionOperands& operands,
+                      std::span<std::byte> scratch);
+
+}  // namespace tessera::cuda
