@@ -245,7 +245,8 @@ class QueryGroup {
     }
   }
   // Of this thread's two rows: the largest score so far, e^(score - largest) and its sums, which are of this
-  // thread's columns alone, and the factors by which the largest has made earlier ones too large.
+  // thread's columns alone, and the factors that earlier sums have to be multiplied by, as the largest may
+  // have grown.
   __device__ void scores_to_probs(Scores& scores, float (&largest)[2], float (&sums)[2],
                                   float (&factors)[2]) const {
 #pragma unroll
