@@ -104,7 +104,7 @@ void add_product_cases(std::vector<OpCase>& cases) {
                                {512, 768, 50257, 192, true},
                                {1024, 2048, 32000, 1024, true},
                                // Of GPT-2 and of Qwen2; then more chunks than one on every device.
-                               {4096, 768, 50304, 1024, true},
+                               {2048, 768, 50304, 1024, true},
                                {300, 64, 152064, 100, true},
                                {2100, 16, 300001, 64, true}}) {
       add_loss(cases, t, s);

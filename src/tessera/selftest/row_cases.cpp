@@ -21,7 +21,7 @@ constexpr NormShape kNormShapes[] = {{1000, 64},  {301, 384},   {8192, 768}, {10
                                      {150, 4096}, {140, 5120}};
 // Of models, for the speed: these in bf16 alone.
 constexpr NormShape kModelNormShapes[] = {{32768, 768}, {16384, 1600}, {16385, 1024}, {4096, 4096},
-                                          {4096, 5120}, {4097, 8192},  {2048, 12288}};
+                                          {2048, 5120}, {1025, 8192},  {1024, 12288}};
 
 void add_norms(std::vector<OpCase>& cases, DType t, const NormShape& shape) {
   const auto& [rows, columns] = shape;
