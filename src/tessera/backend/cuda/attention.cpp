@@ -54,11 +54,8 @@ AttentionShape shape_of(const Node& node, const Shape& qkv, std::size_t required
 bool is_plain_bf16(DType dtype, const Attrs& attrs) {
   return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0;
 }
-bool by_causal_attention(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
-  return is_plain_bf16(dtype, attrs) && computes_causal_attention(shape);
-}
-bool by_ordered_grad(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
-  return is_plain_bf16(dtype, attrs) && computes_ordered_grad(shape);
+bool by_hopper_kernels(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
+  return is_plain_bf16(dtype, attrs) && suits_hopper_kernels(shape);
 }
 bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
   return is_plain_bf16(dtype, attrs) && context.cudnn.workspace_bytes(shape) >= 0;
@@ -87,7 +84,7 @@ void attention(const KernelCall& call, Context& context) {
   const AttentionShape shape = shape_of(call, call.inputs[0].shape, 1);
   const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
                                    call.outputs[1].as<float>().data()};
-  if (by_causal_attention(shape, dtype, *call.attrs)) {
+  if (by_hopper_kernels(shape, dtype, *call.attrs)) {
     return causal_attention(context, shape, operands, call.workspace);
   }
   if (by_cudnn(context, shape, dtype, *call.attrs)) {
@@ -100,14 +97,14 @@ void attention(const KernelCall& call, Context& context) {
 std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[0]);
   const AttentionShape shape = shape_of(node, qkv.shape, 1);
-  if (by_causal_attention(shape, qkv.dtype, node.attrs)) return kCausalAttentionBytes;
+  if (by_hopper_kernels(shape, qkv.dtype, node.attrs)) return kCausalAttentionBytes;
   return by_cudnn(context, shape, qkv.dtype, node.attrs) ? context.cudnn.workspace_bytes(shape) : 0;
 }
 
 std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[1]);
   const AttentionShape shape = shape_of(node, qkv.shape, 4);
-  if (by_ordered_grad(shape, qkv.dtype, node.attrs)) return ordered_attention_grad_bytes(shape);
+  if (by_hopper_kernels(shape, qkv.dtype, node.attrs)) return ordered_attention_grad_bytes(shape);
   if (grad_by_cudnn(context, shape, qkv.dtype, node.attrs)) return context.cudnn.grad_workspace_bytes(shape);
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
@@ -115,7 +112,7 @@ std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node
 bool run_attention_grad_turned(const KernelCall& grad, const KernelCall& rope, Context& context) {
   const AttentionShape shape = shape_of(grad, grad.inputs[1].shape, 4);
   const TensorView& table = rope.inputs[1];
-  if (!by_ordered_grad(shape, grad.inputs[1].dtype, *grad.attrs)) return false;
+  if (!by_hopper_kernels(shape, grad.inputs[1].dtype, *grad.attrs)) return false;
   if (2 * table.shape[1] != shape.head_dim || table.shape[0] < shape.seq) return false;
   AttentionGradOperands operands = grad_operands(grad);
   operands.dqkv = rope.outputs[0].data;
@@ -128,7 +125,7 @@ void attention_grad(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[1].dtype;
   const AttentionShape shape = shape_of(call, call.inputs[1].shape, 4);
   const AttentionGradOperands operands = grad_operands(call);
-  if (by_ordered_grad(shape, dtype, *call.attrs)) {
+  if (by_hopper_kernels(shape, dtype, *call.attrs)) {
     return ordered_attention_grad(context, shape, operands, call.workspace);
   }
   if (grad_by_cudnn(context, shape, dtype, *call.attrs)) {

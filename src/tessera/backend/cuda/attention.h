@@ -28,6 +28,11 @@ struct AttentionShape {
   __host__ __device__ int group() const { return heads / kv_heads; }
 };
 
+// Whether causal_attention.h and ordered_attention_grad.h compute it, in bf16 with nothing dropped.
+inline bool suits_hopper_kernels(const AttentionShape& shape) {
+  return shape.causal && !shape.padded && (shape.head_dim == 64 || shape.head_dim == 128);
+}
+
 struct AttentionOperands {
   const void* qkv = nullptr;  // [batch, seq, qkv_width]
   void* out = nullptr;        // [batch, seq, out_width]

@@ -69,4 +69,28 @@ __device__ void round_to_weights(const float (&scores)[8 * kNum], std::uint32_t 
   for (int i = 0; i < 4 * kNum; ++i) weights[i / 4][i % 4] = round_pair(scores[2 * i], scores[2 * i + 1]);
 }
 
+// c[64, rows of b] = 64 rows of a times rows of b, all of kDims columns; the tiles of 64 columns lie so many
+// bytes apart. One group of products is begun.
+template <int kDims, int kNum>
+__device__ void begin_rows_by_rows(std::uint64_t a, int next_a_bytes, std::uint64_t b, int next_b_bytes,
+                                   float (&c)[kNum]) {
+  begin_products();
+#pragma unroll
+  for (int k = 0; k < kDims / 16; ++k) {
+    const int half = k / 4, columns = k % 4 * kSixteenColumns;
+    multiply_tiles<BRows::kAlongK>(behind(a, half * next_a_bytes + columns),
+                                   behind(b, half * next_b_bytes + columns), k > 0, c);
+  }
+  end_product_group();
+}
+// c[64, dims] (+)= weights[64, 16 kWeights] rows of b; likewise.
+template <int kWeights, int kNum>
+__device__ void begin_weighted_sum(const std::uint32_t (&weights)[kWeights][4], std::uint64_t b, bool add,
+                                   float (&c)[kNum]) {
+  begin_products();
+#pragma unroll
+  for (int k = 0; k < kWeights; ++k) multiply_tile(weights[k], behind(b, k * kSixteenRows), add || k > 0, c);
+  end_product_group();
+}
+
 }  // namespace tessera::cuda

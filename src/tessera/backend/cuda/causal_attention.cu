@@ -176,7 +176,7 @@ class QueryGroup {
       wait_for_turn(group_);
       begin_scores(q, scores);
       s_.v_full[values_.at()].wait(values_.parity());
-      begin_weighted_sum(probs, block != blocks - 2, out);
+      begin_out(probs, block != blocks - 2, out);
       give_turn((group_ + 1) % kGroups);
       wait_for_products<1>();
       hold(scores);
@@ -192,7 +192,7 @@ class QueryGroup {
     }
     arrive_as_warp(s_.q_empty[q]);
     s_.v_full[values_.at()].wait(values_.parity());
-    begin_weighted_sum(probs, blocks > 1, out);
+    begin_out(probs, blocks > 1, out);
     wait_for_products<0>();
     hold(out);
     arrive_as_warp(s_.v_empty[values_.at()]);
@@ -216,24 +216,12 @@ class QueryGroup {
     const std::uint64_t a = tile_descriptor(shared_address_of(s_.q[q]) +
                                             static_cast<unsigned>(group_ * kGroupRows * kTileRowBytes)),
                         b = tile_descriptor(shared_address_of(s_.k[keys_.at()]));
-    begin_products();
-#pragma unroll
-    for (int k = 0; k < kDims / 16; ++k) {
-      const int half = k / 4, columns = k % 4 * kSixteenColumns;
-      multiply_tiles<BRows::kAlongK>(behind(a, half * kQueryHalfBytes + columns),
-                                     behind(b, half * kKeyHalfBytes + columns), k > 0, scores);
-    }
-    end_product_group();
+    begin_rows_by_rows<kDims>(a, kQueryHalfBytes, b, kKeyHalfBytes, scores);
   }
   // out[64 queries, dims] (+)= probs[64 queries, keys] values
-  __device__ void begin_weighted_sum(const Weights& probs, bool add, Sums& out) const {
+  __device__ void begin_out(const Weights& probs, bool add, Sums& out) const {
     const std::uint64_t b = tile_descriptor(shared_address_of(s_.v[values_.at()]), kKeyHalfBytes);
-    begin_products();
-#pragma unroll
-    for (int k = 0; k < kBlockKeys / 16; ++k) {
-      multiply_tile(probs[k], behind(b, k * kSixteenRows), add || k > 0, out);
-    }
-    end_product_group();
+    begin_weighted_sum(probs, b, add, out);
   }
 
   // Keys behind a query, by where the group's rows and the block's keys begin.
@@ -354,10 +342,6 @@ void run(Context& context, const AttentionShape& shape, const AttentionOperands&
 }
 
 }  // namespace
-
-bool computes_causal_attention(const AttentionShape& shape) {
-  return shape.causal && !shape.padded && (shape.head_dim == 64 || shape.head_dim == 128);
-}
 
 void causal_attention(Context& context, const AttentionShape& shape, const AttentionOperands& operands,
                       std::span<std::byte> scratch) {

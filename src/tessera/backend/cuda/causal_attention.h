@@ -9,9 +9,8 @@
 
 namespace tessera::cuda {
 
-// Heads of 64 or 128, causal, nothing padded; nothing may be dropped.
-bool computes_causal_attention(const AttentionShape& shape);
 inline constexpr std::int64_t kCausalAttentionBytes = 256;  // of scratch
+// For shapes that suits_hopper_kernels accepts.
 void causal_attention(Context& context, const AttentionShape& shape, const AttentionOperands& operands,
                       std::span<std::byte> scratch);
 

@@ -77,10 +77,10 @@ class GradGroup {
     round_to_weights(dprobs, dscores);
     share_dscores(dscores);
     round_to_weights(scores, probs);
-    begin_weighted_sum(probs, dout, !kFirst, dv);
+    begin_weighted_sum(probs, tile_descriptor(dout, kQueryHalfBytes), !kFirst, dv);
     float dq[4 * kQuerySumPacks];
     if constexpr (!kFirst) begin_query_grads(dq);
-    begin_weighted_sum(dscores, q, !kFirst, dk);
+    begin_weighted_sum(dscores, tile_descriptor(q, kQueryHalfBytes), !kFirst, dk);
     wait_for_products<1>();
     // Only now: whoever sees this arrival knows that the dscores before these have been read here, too.
     arrive_as_warp(s_.dscores_full[Ring<kDScoreBuffers>{tiles_}.at()]);
@@ -98,25 +98,7 @@ class GradGroup {
   __device__ void begin_keys_by_queries(std::uint32_t keys, std::uint32_t queries, Scores& c) const {
     const std::uint64_t a = tile_descriptor(keys + static_cast<std::uint32_t>(group_ * kOwnRowsBytes)),
                         b = tile_descriptor(queries);
-    begin_products();
-#pragma unroll
-    for (int k = 0; k < kDims / 16; ++k) {
-      const int half = k / 4, columns = k % 4 * kSixteenColumns;
-      multiply_tiles<BRows::kAlongK>(behind(a, half * kKeyHalfBytes + columns),
-                                     behind(b, half * kQueryHalfBytes + columns), k > 0, c);
-    }
-    end_product_group();
-  }
-  // c[64 keys, dims] (+)= weights[64 keys, queries] rows of queries
-  __device__ static void begin_weighted_sum(const Weights& weights, std::uint32_t queries, bool add,
-                                            Sums& c) {
-    const std::uint64_t b = tile_descriptor(queries, kQueryHalfBytes);
-    begin_products();
-#pragma unroll
-    for (int k = 0; k < kQueries / 16; ++k) {
-      multiply_tile(weights[k], behind(b, k * kSixteenRows), add || k > 0, c);
-    }
-    end_product_group();
+    begin_rows_by_rows<kDims>(a, kKeyHalfBytes, b, kQueryHalfBytes, c);
   }
   // dq[64, 64] = the group's part of dscores K, of tile tiles_ - 1. Its buffer is written again for tile
   // tiles_ + 2: by then both groups have announced tile tiles_, which they do after they have read this one.
@@ -266,10 +248,6 @@ void run(Context& context, const AttentionShape& shape, const AttentionGradOpera
 }
 
 }  // namespace
-
-bool computes_ordered_grad(const AttentionShape& shape) {
-  return shape.causal && !shape.padded && (shape.head_dim == 64 || shape.head_dim == 128);
-}
 
 std::int64_t ordered_attention_grad_bytes(const AttentionShape& shape) {
   return shape.head_dim == 64 ? scratch_bytes<64>(shape) : scratch_bytes<128>(shape);

@@ -12,8 +12,7 @@
 
 namespace tessera::cuda {
 
-// Heads of 64 or 128, causal, nothing padded; nothing may be dropped.
-bool computes_ordered_grad(const AttentionShape& shape);
+// For shapes that suits_hopper_kernels accepts.
 std::int64_t ordered_attention_grad_bytes(const AttentionShape& shape);  // of scratch
 void ordered_attention_grad(Context& context, const AttentionShape& shape,
                             const AttentionGradOperands& operands, std::span<std::byte> scratch);
