@@ -1,3 +1,7 @@
+#include <malloc.h>
+
+#include <limits>
+
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
 #include "tessera/selftest/link_check.h"
@@ -69,6 +73,13 @@ void check_and_print_link(Device& device, const SelftestArguments& arguments, Ta
   if (!link.passed) tally.failed.push_back(line);
 }
 
+// Host memory of one case serves the next: taken from the kernel anew, page by page, it would take longer
+// than the work on it.
+void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
 constexpr std::int64_t kBriefElements = std::int64_t{1} << 22;
 
 std::int64_t most_elements(const OpCase& op_case) {
@@ -102,6 +113,7 @@ int selftest_command(int argc, const char* const* argv) {
   options.flag("--quiet", &arguments.quiet, "print only what fails");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
 
+  keep_freed_memory();
   SelftestDevices devices{make_devices(arguments.device, 0),
                           [&] { return make_devices(arguments.device, 1); }};
   Tally tally;

@@ -15,6 +15,9 @@ namespace tessera {
 
 using Bytes = std::vector<std::byte>;
 
+// Whether a run in place differs from another: some output lies on an input only there.
+bool differs_in_place(const Graph& graph);
+
 class DeviceRun {
  public:
   // The graph has one node, or two that run as one where the device fuses them; its inputs are its first
@@ -25,10 +28,12 @@ class DeviceRun {
 
   bool fused() const { return fused_; }
   void fill(std::span<const Bytes> inputs);
+  void refill(std::span<const Bytes> inputs);  // what a run may overwrite; the others are there still
   // With `starts_sums`, where the ops allow it, what the accumulators hold must not matter.
   void run(bool starts_sums = false);
-  std::vector<Bytes> outputs() const;  // of the graph
-  void wait() const;                   // until everything that was run is done
+  std::vector<Bytes> outputs() const;                // of the graph
+  bool gives(std::span<const Bytes> outputs) const;  // the same bits
+  void wait() const;                                 // until everything that was run is done
 
   // What the run changed that it should not have; empty if nothing. Call after fill() and run().
   std::string stray_writes(std::span<const Bytes> inputs) const;
@@ -47,6 +52,7 @@ class DeviceRun {
   void bind(const Node& node, bool in_place);
   void poison(const Buffer& buffer);
   Bytes read(const std::byte* from, std::size_t size) const;
+  bool holds(const std::byte* at, std::span<const std::byte> wanted) const;
   KernelCall call_of(std::size_t node, bool starts_sums) const;
 
   Device& device_;

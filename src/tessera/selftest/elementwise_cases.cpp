@@ -60,7 +60,7 @@ void add_activations(std::vector<OpCase>& cases, DType t) {
       cases.push_back({Op::gelu_grad, tanh ? "tanh" : "erf", GeluAttrs{tanh}, {x, x}, bound});
     }
   }
-  for (const auto& [rows, width] : {std::pair{2048, 11008}, {70000, 8}, {5, 33}, {1, 8}}) {
+  for (const auto& [rows, width] : {std::pair{1024, 11008}, {70000, 8}, {5, 33}, {1, 8}}) {
     cases.push_back({Op::swiglu, "", {}, {normal(t, {rows, 2 * width}, 2)}, bound});
     cases.push_back(
         {Op::swiglu_grad, "", {}, {normal(t, {rows, width}), normal(t, {rows, 2 * width}, 2)}, bound});
@@ -86,10 +86,10 @@ void add_tables(std::vector<OpCase>& cases, DType t) {
     std::int64_t used;  // ids below this
   };
   // The third has runs of hundreds of equal ids, the next one of a few dozen, the last a single token.
-  for (const Table& table : {Table{50257, 768, {32, 1024}, 50257},
+  for (const Table& table : {Table{50257, 768, {8, 1024}, 50257},
                              {31, 33, {3, 5}, 31},
                              {5000, 768, {4, 1000}, 5},
-                             {32000, 1024, {1, 8192}, 100},
+                             {3200, 1024, {1, 8192}, 100},
                              {1000, 64, {2, 333}, 300},
                              {7, 8, {1, 1}, 7}}) {
     const CaseInput ids = integers(table.ids, 0, table.used);

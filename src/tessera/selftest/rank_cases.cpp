@@ -14,7 +14,7 @@ constexpr Mesh kTwoTp{.tp = 2};
 constexpr Mesh kTwoDp{.dp = 2};
 
 // The bits of the host's sums, whatever the number of ranks. One rank: by the way GPUs talk that have a rank
-// each, which is NCCL where it is found.
+// each, which is NCCL where it is found and takes half a second to set up, so that few cases have to do.
 void add_collectives(std::vector<OpCase>& cases, DType t, int num_ranks) {
   const auto add = [&](Op op, std::string label, CollectiveAttrs attrs, std::vector<CaseInput> inputs) {
     attrs.num_ranks = attrs.axis_ranks = num_ranks;
@@ -24,18 +24,24 @@ void add_collectives(std::vector<OpCase>& cases, DType t, int num_ranks) {
     cases.back().grouped = num_ranks == 1;
   };
   add(Op::all_reduce, "", {.group = Group::dp}, {normal(t, {100, 33}), normal(t, {7})});
-  add(Op::all_reduce, "", {.group = Group::dp}, {normal(t, {1 << 18}), normal(t, {})});
-  for (const auto& [rows, columns] : {std::pair{5, 64}, {5, 7}, {64, 48}, {200, 48}}) {
+  std::vector<std::pair<int, int>> shapes{{5, 7}};
+  std::vector<std::int64_t> flat_rows{7};
+  if (num_ranks > 1) {
+    add(Op::all_reduce, "", {.group = Group::dp}, {normal(t, {1 << 18}), normal(t, {})});
+    shapes.insert(shapes.end(), {{5, 64}, {64, 48}, {200, 48}});
+    flat_rows.push_back(64);
+  }
+  for (const auto& [rows, columns] : shapes) {
     const CollectiveAttrs by_columns{.placement = shard(1, even_cut(columns, num_ranks)),
                                      .whole = {rows, columns}};
     const CaseInput part = normal(t, local_shape(by_columns.whole, by_columns.placement));
     const CaseInput whole = normal(t, by_columns.whole);
     add(Op::all_gather, "", by_columns, {part});
     add(Op::reduce_scatter, "", by_columns, {whole});
-    add(Op::shard_slice, "", by_columns, {whole});
+    if (num_ranks > 1) add(Op::shard_slice, "", by_columns, {whole});
   }
-  add(Op::keep_first, "", {.whole = {5, 7}}, {normal(t, {5, 7})});
-  for (const std::int64_t rows : {64, 7}) {
+  if (num_ranks > 1) add(Op::keep_first, "", {.whole = {5, 7}}, {normal(t, {5, 7})});
+  for (const std::int64_t rows : flat_rows) {
     add(Op::reduce_scatter_flat, "", {.group = Group::dp}, {normal(t, {rows, 3}), normal(t, {2 * rows, 5})});
     add(Op::all_gather_flat, "", {.group = Group::dp}, {normal(t, {rows, 3}), normal(t, {2 * rows, 5})});
   }
