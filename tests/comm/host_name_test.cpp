@@ -1,7 +1,9 @@
 #include "tessera/comm/host_name.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include "tessera/base/usable_cores.h"
 #include "tessera/comm/device_communicator.h"
 #include "tessera/comm/local/local_world.h"
 
@@ -10,6 +12,21 @@ namespace {
 
 TEST(HostName, ThreadsAreNumberedByRank) {
   run_local_ranks(3, [](Communicator& world) { EXPECT_EQ(rank_on_host(world), world.rank()); });
+}
+
+TEST(HostName, RanksShareTheCoresThatTheyAreBoundTo) {
+  run_local_ranks(3, [](Communicator& world) { EXPECT_EQ(ranks_on_same_cores(world), 3); });
+  if (num_usable_cores() == 1) return;  // to be bound makes no difference
+  run_local_ranks(3, [](Communicator& world) {
+    const bool bound = world.rank() == 1;
+    if (bound) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+      TS_CHECK(::sched_setaffinity(0, sizeof(one), &one) == 0, "cannot be bound");
+    }
+    EXPECT_EQ(ranks_on_same_cores(world), bound ? 1 : 2);
+  });
 }
 
 TEST(HostName, IsTheSameWhenAskedAgain) {

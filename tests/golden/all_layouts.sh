@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every golden model on every layout of at most eight ranks: tests/golden/all_layouts.sh [BUILD_FOLDER]
+# Every golden model on every layout of layout_choices.h, of at most eight ranks: tests/golden/all_layouts.sh [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${1:-build}

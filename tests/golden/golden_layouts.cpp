@@ -1,5 +1,5 @@
-// golden_layouts DIR...: golden_check of every model folder on every layout of at most eight ranks: some
-// thousands of them, a few minutes. Prints what fails, and a progress line on stderr.
+// golden_layouts DIR...: golden_check of every model folder on every layout of layout_choices.h, of at
+// most eight ranks: some thousands of them, about fifteen minutes. Prints what fails, and a progress line on stderr.
 #include <chrono>
 #include <cstdio>
 

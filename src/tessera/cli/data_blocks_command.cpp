@@ -1,6 +1,6 @@
-#include <thread>
 
 #include "tessera/base/error.h"
+#include "tessera/base/usable_cores.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
 #include "tessera/data/text_blocks.h"
@@ -36,8 +36,7 @@ int data_blocks_command(int argc, const char* const* argv) {
   blocks.json_key = key;
   blocks.vocab_size = tokenizer->vocab_size();
   blocks.tokenizer = file_stamp(tokenizer_path);
-  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
+  ThreadPool pool(threads > 0 ? static_cast<int>(threads) : num_usable_cores());
   fmt::print(
       "{}\n",
       ensure_text_blocks(pool, {files.begin(), files.end()}, out, blocks, encoders_of(*tokenizer)).message);

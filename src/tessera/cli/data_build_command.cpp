@@ -1,7 +1,7 @@
-#include <thread>
 
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
+#include "tessera/base/usable_cores.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
 #include "tessera/cli/terminal.h"
@@ -49,8 +49,7 @@ int data_build_command(int argc, const char* const* argv) {
   corpus.end_of_document_id = *end;
   corpus.cut_files = tokenizer->encodes_parts_alone();
   if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty()) create_folder(folder);
-  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
+  ThreadPool pool(threads > 0 ? static_cast<int>(threads) : num_usable_cores());
   std::unique_ptr<ProgressBar> bar;
   const CorpusSummary summary =
       build_corpus(pool, {files.begin(), files.end()}, out, corpus, encoders_of(*tokenizer),

@@ -14,9 +14,9 @@ int tune_command(int argc, const char* const* argv) {
   std::vector<std::string> overrides;
   Options options(
       "tessera tune",
-      "Run one step of a config on random tokens, try all ways to compute each of its matrix "
-      "products, and keep the fastest in a file. Runs with cuda.tuning=FILE use them: the same file, the "
-      "same bits.");
+      "Run one step of a config on random tokens, try the ways that cuBLASLt proposes for each of its large "
+      "matrix products, and keep the fastest in a file. Runs with cuda.tuning=FILE use them: the same file, "
+      "the same bits. On one rank.");
   options.positional("CONFIG", &path, "the run's YAML file, with device: cuda");
   options.option("--out FILE", &out, "where to write the choices");
   options.rest("key=value", &overrides, "change keys of CONFIG");

@@ -1,5 +1,5 @@
 // Curves of a run (loss over step) as one self-contained SVG file, without a plotting program.
-// Made from the lines of JsonlLog at the end of training and at every evaluation.
+// Made from the lines of JsonlLog at the end of training.
 #pragma once
 
 #include <filesystem>

@@ -4,8 +4,7 @@
 //   bar.update(step, "loss 4.23");   // as often as you like, from one thread
 //   bar.finish("loss 3.91");
 //
-// Made by the commands (train, data, BPE training, convert), which know what stderr is; never by a
-// library.
+// Made by the commands (train, eval, data, BPE training), which know what stderr is; never by a library.
 #pragma once
 
 #include <cstdint>

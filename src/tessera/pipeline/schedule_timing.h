@@ -1,6 +1,6 @@
 // ScheduleTiming: when each instruction of a schedule runs, given what a forward and a backward of each stage
 // cost, and how much of the time the ranks wait. Made by time_schedule(); read by the timelines and by
-// `tessera plan`, which compares schedules with it.
+// `tessera plan`, which prints the bubble by it.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
 // find_first_additions: which steps are the first to add to a parameter's accumulator. In a step's first
-// micro-batch they store instead, so nobody has to clear accumulators. Called by compile().
+// micro-batch they store instead where the device can (Device::can_start_sums); only other accumulators have
+// to be cleared. Called by compile().
 #pragma once
 
 #include <vector>

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
-#include <thread>
 
 #include "tessera/base/float_halves.h"
 #include "tessera/base/philox.h"
+#include "tessera/base/usable_cores.h"
 #include "tessera/comm/local/local_world.h"
 #include "tessera/runtime/rank_groups.h"
 #include "tessera/selftest/case_operands.h"
@@ -94,7 +94,7 @@ struct RankInputs {
 
   RankInputs(const OpCase& op_case, std::uint64_t seed, int rank) {
     // Ranks are threads already.
-    ThreadPool pool(op_case.mesh.num_ranks() > 1 ? 1 : static_cast<int>(std::thread::hardware_concurrency()));
+    ThreadPool pool(op_case.mesh.num_ranks() > 1 ? 1 : num_usable_cores());
     for (const CaseInput& input : all_inputs(op_case)) {
       const std::string stream = fmt::format("{} {} {}", case_name(op_case), bytes.size(), rank);
       bytes.push_back(random_operand(input, seed, name_hash(stream), pool));

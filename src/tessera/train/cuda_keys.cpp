@@ -9,9 +9,11 @@ void declare_cuda(ConfigSchema& s, CudaKeys& cuda) {
             "each program as one CUDA graph; false: node by node, for a profiler. Same bits");
   s.text("cuda.tuning", &cuda.tuning,
          "how matrix products are computed: a file of `tessera tune`; empty: as cuBLASLt proposes");
-  s.integer("cuda.attention_scratch_mb", &cuda.attention_scratch_mb,
-            "MiB for the scores' gradients of attention at a time, one head's at the least; less is slower",
-            {.min = 1, .max = 65536});
+  s.integer(
+      "cuda.attention_scratch_mb", &cuda.attention_scratch_mb,
+      "MiB for the scores' gradients of attention at a time where cuDNN computes them, one head's at the "
+      "least; less is slower",
+      {.min = 1, .max = 65536});
 }
 
 std::vector<std::string> changed_keys(const CudaKeys& cuda) {

@@ -1,12 +1,12 @@
 #include "tessera/train/from_config.h"
 
 #include <charconv>
-#include <thread>
 
 #include "tessera/backend/cpu/cpu_device.h"
 #include "tessera/backend/cuda/cuda_device.h"
 #include "tessera/backend/null/null_device.h"
 #include "tessera/base/mapped_file.h"
+#include "tessera/base/usable_cores.h"
 #include "tessera/comm/host_name.h"
 #include "tessera/models/bert.h"
 #include "tessera/models/gpt2.h"
@@ -114,10 +114,10 @@ std::vector<int> parse_counts(std::string_view key, std::string_view text) {
 
 std::unique_ptr<Device> make_device(const RunConfig& config, Communicator* world) {
   if (config.device == DeviceName::null) return make_null_device();
-  const auto all = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  // Ranks of one process share its cores.
-  const std::int64_t ranks = config.parallel.tp * config.parallel.pp * config.parallel.dp;
-  const std::int64_t share = std::max<std::int64_t>(1, all / ranks);
+  // Without a world the ranks are threads that the caller starts.
+  const std::int64_t ranks =
+      world ? ranks_on_same_cores(*world) : config.parallel.tp * config.parallel.pp * config.parallel.dp;
+  const std::int64_t share = std::max<std::int64_t>(1, num_usable_cores() / ranks);
   auto cpu = make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : share));
   if (config.device != DeviceName::cuda) return cpu;
   CudaOptions options{.graphs = config.cuda.graphs,

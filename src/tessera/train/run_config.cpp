@@ -39,7 +39,8 @@ void declare_parallel(ConfigSchema& s, ParallelKeys& parallel, PipelineKeys& pip
   s.integer("parallel.bucket_mb", &parallel.bucket_mb, "MiB of gradients in one collective", {.min = 1});
   s.choice("pipeline.schedule", &pipeline.schedule, "order of the micro-batches",
            {"gpipe", "1f1b", "interleaved"});
-  s.integer("pipeline.chunks", &pipeline.chunks, "stages per rank; 0: 2 if interleaved, else 1",
+  s.integer("pipeline.chunks", &pipeline.chunks,
+            "stages per rank; 0: 2 if interleaved and there are layers enough, else 1",
             {.min = 0, .max = 1024});
   s.text("pipeline.layers", &pipeline.layers, "layers of every stage, e.g. 10,12,12,10; empty: even by cost");
 }
@@ -61,7 +62,9 @@ ConfigSchema run_config_schema(RunConfig& config) {
       {"cpu", "cuda", "null"});
   s.text("recompute", &config.recompute,
          "what backward computes again: none, selective (attention, norms, activations), full, or op names");
-  s.integer("threads", &config.threads, "worker threads; 0: all cores", {.min = 0, .max = 4096});
+  s.integer("threads", &config.threads,
+            "worker threads of a rank; 0: its part of the cores that the run may use on its machine",
+            {.min = 0, .max = 4096});
   return s;
 }
 

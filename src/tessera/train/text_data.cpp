@@ -1,10 +1,10 @@
 // data.kind = text.
 #include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
+#include "tessera/base/usable_cores.h"
 #include "tessera/data/text_blocks.h"
 #include "tessera/train/data_kinds.h"
 #include "tessera/train/run_tokenizer.h"
@@ -29,9 +29,8 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
   options.vocab_size = tokenizer.vocab_size();
   options.tokenizer = file_stamp(keys.tokenizer);
   const std::vector<std::filesystem::path> files(texts.begin(), texts.end());
-  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   const std::int64_t threads = request.config.threads;
-  ThreadPool pool(static_cast<int>(threads > 0 ? threads : std::max<std::int64_t>(1, cores)));
+  ThreadPool pool(threads > 0 ? static_cast<int>(threads) : num_usable_cores());
   return ensure_text_blocks(pool, files, cache_folder(keys, texts), options, encoders_of(tokenizer));
 }
 

@@ -2,11 +2,11 @@
 
 #include <map>
 #include <set>
-#include <thread>
 
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/philox.h"
 #include "tessera/base/thread_pool.h"
+#include "tessera/base/usable_cores.h"
 #include "tessera/optim/optimizer_update.h"
 
 namespace tessera {
@@ -78,7 +78,7 @@ std::vector<float> reordered_heads(const ExternalTensor& tensor, std::span<const
 }  // namespace
 
 void initialize_weights(const WeightStore& store, std::span<const Parameter> parameters, std::uint64_t seed) {
-  ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  ThreadPool pool(num_usable_cores());
   for (const Parameter& parameter : parameters) {
     std::optional<NormalNumbers> normals;
     if (parameter.init.kind == Init::Kind::normal) {

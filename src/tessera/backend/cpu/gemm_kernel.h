@@ -1,5 +1,5 @@
 // The micro-kernel under every matrix product and attention block: a tile of kTileRows rows by one to
-// three vectors of C stays in registers while K runs by.
+// three vectors of C, or of kWideTileRows by kWideTileVectors, stays in registers while K runs by.
 //
 // A call makes each element of C one chain of multiply-adds over k, in order, whatever the tile it falls
 // into: how a product is cut into tiles cannot change its bits.

@@ -2,8 +2,8 @@
 // read once and stays in registers.
 //
 // A row of up to 128 packs is a warp's, and a block has eight rows; a wider one is a block's. Thread t of the
-// n threads of a row owns its packs t, t + n, ...: at most four. Rows that are no whole packs, or have more
-// of them than a block can own, go the slower way of norm_any_width.cuh.
+// n threads of a row owns its packs t, t + n, ...: at most four (gradients, norm_grad.cuh: seven). Rows that
+// are no whole packs, or have more of them than a block can own, go the slower way of norm_any_width.cuh.
 #pragma once
 
 #include "tessera/backend/cuda/column_sums.h"

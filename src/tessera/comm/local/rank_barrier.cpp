@@ -1,7 +1,6 @@
 #include "tessera/comm/local/rank_barrier.h"
 
-#include <thread>
-
+#include "tessera/base/usable_cores.h"
 #include "tessera/comm/communicator.h"
 
 namespace tessera::local {
@@ -19,8 +18,7 @@ void pause_briefly() {
 
 }  // namespace
 
-RankBarrier::RankBarrier(int size)
-    : size_(size), spins_(size <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0) {}
+RankBarrier::RankBarrier(int size) : size_(size), spins_(size <= num_usable_cores() ? kSpins : 0) {}
 
 bool RankBarrier::arrive() {
   if (arrived_.fetch_add(1) + 1 < size_) return false;
