@@ -154,6 +154,30 @@ TEST(Safetensors, EqualTensorsMakeEqualFilesOfAlignedTensors) {
   }
 }
 
+// Gathered from ranks, say: one after the other, in the order of the file, on those that do not write, too.
+TEST(Safetensors, MakesTensorsWhenTheirTurnComes) {
+  const TemporaryFolder folder;
+  std::vector<float> a = {1, 2}, b = {3}, c = {4, 5, 6};
+  const auto view = [](std::vector<float>& values) {
+    return TensorView{values.data(), DType::f32, {static_cast<std::int64_t>(values.size())}};
+  };
+  std::string made;
+  const auto later = [&](const std::string& name, const std::vector<float>& values) {
+    const TensorView shape_alone{nullptr, DType::f32, {static_cast<std::int64_t>(values.size())}};
+    return NamedTensor{name, shape_alone, [&made, name, values] {
+                         made += name;
+                         return values;
+                       }};
+  };
+  const FileDigest wanted = write_safetensors(
+      folder.path() / "1", std::vector<NamedTensor>{{"a", view(a)}, {"b", view(b)}, {"c", view(c)}});
+  const std::vector<NamedTensor> tensors = {later("c", c), {"b", view(b)}, later("a", a)};
+  EXPECT_EQ(write_safetensors(folder.path() / "2", tensors), wanted);
+  EXPECT_EQ(made, "ac");
+  make_tensors(tensors);
+  EXPECT_EQ(made, "acac");
+}
+
 TEST(Safetensors, WritesAFileWithoutTensors) {
   const TemporaryFolder folder;
   write_safetensors(folder.path() / "none", {});

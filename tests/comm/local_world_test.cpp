@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <new>
+#include <thread>
 
 #include "comm/failing_rank.h"
 
@@ -150,6 +152,21 @@ TEST(LocalWorld, NobodyLeavesABarrierBeforeAllCame) {
                          }
                        }),
             "");
+}
+
+// As one that waits in a driver for a kernel whose peer is gone.
+TEST(LocalWorldDeathTest, ARankThatHearsOfNothingDoesNotKeepTheOthersFailureFromTheUser) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [] {
+    run_local_ranks(
+        2,
+        [](Communicator& world) {
+          TS_CHECK(world.rank() != 1, "the disk is full");
+          std::this_thread::sleep_for(std::chrono::minutes(10));
+        },
+        std::chrono::seconds(1));
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "rank 1: the disk is full\nother ranks have not ended 1 s");
 }
 
 }  // namespace

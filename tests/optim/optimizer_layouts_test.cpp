@@ -256,8 +256,7 @@ TEST(OptimizerLayouts, CheckpointsHoldTheOptimizersState) {
       step.weights().write(tensor.name, values);
       wanted[tensor.name] = values;
     }
-    const CheckpointTensors saved = checkpoint_tensors(step.weights(), step.parameters());
-    const auto at = save_checkpoint(folder.path(), {}, saved.files);
+    const auto at = save_checkpoint(folder.path(), {}, checkpoint_files(step.weights(), step.parameters()));
     run_ranks(two, false, [&](Communicator* world) {
       const auto own_device = make_device(two);
       TrainingStep other(*llama, training_graph_options(two), layout_of(two), 1, *own_device, world);

@@ -17,22 +17,23 @@ constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
 
 struct PlacedTensor {
   SafetensorsEntry entry;
-  const void* data = nullptr;
+  const NamedTensor* source = nullptr;
 };
 
 std::vector<PlacedTensor> place_tensors(std::span<const NamedTensor> tensors, const std::string& file_name) {
   std::set<std::string_view> names;
   std::vector<PlacedTensor> placed;
-  for (const auto& [name, tensor] : tensors) {
+  for (const NamedTensor& source : tensors) {
+    const auto& [name, tensor, make] = source;
     TS_CHECK(names.insert(name).second, "{}: asked to write tensor \"{}\" twice", file_name, name);
-    placed.push_back(
-        {{name, stored_dtype_of(tensor.dtype), tensor.shape, 0, tensor.num_bytes()}, tensor.data});
+    TS_ASSERT(!make || tensor.dtype == DType::f32);
+    placed.push_back({{name, stored_dtype_of(tensor.dtype), tensor.shape, 0, tensor.num_bytes()}, &source});
   }
   std::ranges::sort(placed, [](const PlacedTensor& a, const PlacedTensor& b) {
     return std::tie(b.entry.dtype, a.entry.name) < std::tie(a.entry.dtype, b.entry.name);
   });
   std::int64_t offset = 0;
-  for (auto& [entry, data] : placed) {
+  for (auto& [entry, source] : placed) {
     entry.begin = offset;
     entry.end += offset;
     offset = entry.end;
@@ -94,12 +95,22 @@ FileDigest write_safetensors(const std::filesystem::path& path, std::span<const 
   AtomicFile file(path);
   DigestStream digest;
   write_in_chunks(file, digest, std::as_bytes(std::span(header)));
-  for (const auto& [entry, data] : placed) {
+  for (const auto& [entry, source] : placed) {
     const auto num_bytes = static_cast<std::size_t>(entry.end - entry.begin);
+    std::vector<float> made;
+    if (source->make) made = source->make();
+    TS_ASSERT(!source->make || made.size() * sizeof(float) == num_bytes);
+    const void* const data = source->make ? made.data() : source->tensor.data;
     write_in_chunks(file, digest, {static_cast<const std::byte*>(data), num_bytes});
   }
   file.commit();
   return digest.finish();
+}
+
+void make_tensors(std::span<const NamedTensor> tensors) {
+  for (const PlacedTensor& tensor : place_tensors(tensors, "")) {
+    if (tensor.source->make) tensor.source->make();
+  }
 }
 
 }  // namespace tessera

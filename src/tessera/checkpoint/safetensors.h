@@ -1,11 +1,13 @@
 // Safetensors: named tensors in one file, in the format Hugging Face reads and writes.
 //
 // Models exchange weights through it, checkpoints keep their state in it. The reader maps the file and
-// copies out what is asked for; the writer streams, so neither holds a second copy of the tensors.
+// copies out what is asked for; the writer streams, so neither holds a second copy of the tensors. What has
+// to be made first (gathered from ranks, say) is made, written and dropped one tensor after the other.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -22,6 +24,8 @@ namespace tessera {
 struct NamedTensor {
   std::string name;
   TensorView tensor;
+  // Where the elements do not lie in memory, and `tensor` has no data: makes them when their turn comes.
+  std::function<std::vector<float>()> make = {};
 };
 
 struct StoredTensor {
@@ -58,5 +62,9 @@ class SafetensorsReader {
 // tensors make equal files. transformers asks for {"format": "pt"} among the metadata.
 FileDigest write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                              const std::map<std::string, std::string>& metadata = {});
+
+// Makes what write_safetensors would make of these, in the same order, and drops it: for ranks without which
+// another one cannot make what it writes.
+void make_tensors(std::span<const NamedTensor> tensors);
 
 }  // namespace tessera

@@ -59,8 +59,8 @@ int convert_command(int argc, const char* const* argv) {
     CheckpointInfo info;
     info.properties = {{kModelConfigProperty, saved.model->config_json()},
                        {kRunConfigProperty, to_yaml(run_config_of(saved))}};
-    std::vector<CheckpointFile> files =
-        checkpoint_tensors(WeightStore(*weights.executor), weights.parameters).files;
+    const WeightStore store(*weights.executor);
+    std::vector<CheckpointFile> files = checkpoint_files(store, weights.parameters);
     files.pop_back();  // a converted model has no optimizer state
     const std::filesystem::path folder = save_checkpoint(to, info, files);
     std::printf("wrote %s\n", folder.c_str());

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "tessera/comm/host_name.h"
 #include "tessera/train/run_data.h"
 
 namespace tessera {
@@ -13,10 +14,16 @@ struct DataRequest {
   std::int64_t vocab_size = 0;  // of the model: a larger id is refused
   const RunDataOptions& options;
 
-  // Rank 0 makes files that the others find afterwards.
+  // Rank 0 makes files that the others find afterwards; where a machine has a disk of its own, its first rank
+  // does. `make` leaves alone what is there.
   void make_once(const std::function<void()>& make) const {
-    if (options.world == nullptr || options.world->rank() == 0) make();
-    if (options.world) options.world->barrier();
+    Communicator* const world = options.world;
+    if (world == nullptr) return make();
+    const bool first_here = rank_on_host(*world) == 0;
+    if (world->rank() == 0) make();
+    world->barrier();
+    if (world->rank() != 0 && first_here) make();
+    world->barrier();
   }
 };
 

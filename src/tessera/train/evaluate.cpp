@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tessera/runtime/make_executor.h"
+#include "tessera/train/on_all_ranks.h"
 
 namespace tessera {
 
@@ -80,7 +81,7 @@ EvaluatedLoss Evaluator::evaluate(const Samples& samples, std::int64_t num_sampl
   Batch batch = samples.make_batch(shape_.batch * (ranks_ ? ranks_->mesh().dp : 1), shape_.seq_len);
   EvaluatedLoss result;
   for (std::int64_t done = 0; done < num_samples; done += batch.batch_size) {
-    samples.fill(done, batch);
+    on_all_ranks(ranks_ ? &ranks_->world() : nullptr, [&] { samples.fill(done, batch); });
     const std::int64_t rows = std::min(batch.batch_size, num_samples - done);
     std::fill(batch.targets.begin() + rows * batch.seq_len, batch.targets.end(), kNotScored);
     if (samples.pairs) std::fill(batch.next_sentence.begin() + rows, batch.next_sentence.end(), kNotScored);

@@ -34,7 +34,7 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
   return ensure_text_blocks(pool, files, cache_folder(keys, texts), options, encoders_of(tokenizer));
 }
 
-// Rank 0 makes the blocks; the others find them made.
+// One rank makes the blocks; the others find them made.
 Blocks open_blocks(const DataRequest& request, const Tokenizer& tokenizer,
                    const std::vector<std::string>& texts) {
   request.make_once([&] {

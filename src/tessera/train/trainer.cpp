@@ -1,5 +1,7 @@
 #include "tessera/train/trainer.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -12,6 +14,7 @@
 #include "tessera/train/config_schema.h"
 #include "tessera/train/evaluate.h"
 #include "tessera/train/from_config.h"
+#include "tessera/train/on_all_ranks.h"
 #include "tessera/train/run_data.h"
 #include "tessera/train/run_reporter.h"
 #include "tessera/train/run_tokenizer.h"
@@ -46,7 +49,7 @@ class Run {
         data_(open_run_data(
             config, *model_,
             {.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message})) {
-    const std::optional<std::filesystem::path> newest = find_latest_checkpoint(config.train.out);
+    const std::optional<std::filesystem::path> newest = newest_checkpoint();
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
     if (world_) world_->barrier();  // nobody writes before all have looked
@@ -80,6 +83,7 @@ class Run {
  private:
   bool speaks() const { return world_ == nullptr || world_->rank() == 0; }
   bool stop_requested() const;
+  std::optional<std::filesystem::path> newest_checkpoint() const;
   void make_evaluator();
   double peak_of_all_ranks() const;
   void open_golden_losses();
@@ -112,6 +116,22 @@ bool Run::stop_requested() const {
   std::int32_t stop = callbacks_.stop_requested() ? 1 : 0;
   if (world_) world_->broadcast(&stop, sizeof(stop), 0);
   return stop != 0;
+}
+
+// Every rank reads it, so all have to see the one that rank 0 sees.
+std::optional<std::filesystem::path> Run::newest_checkpoint() const {
+  const std::optional<std::filesystem::path> newest = find_latest_checkpoint(config_.train.out);
+  if (world_ == nullptr) return newest;
+  const std::string own = newest ? newest->filename().string() : "none";
+  std::array<char, 64> of_rank_0{};  // ends with zeros
+  TS_ASSERT(own.size() < of_rank_0.size());
+  std::ranges::copy(own, of_rank_0.begin());
+  world_->broadcast(of_rank_0.data(), of_rank_0.size(), 0);
+  TS_CHECK(own == of_rank_0.data(),
+           "train.out = {}: the newest checkpoint is {} here and {} on rank 0; expected one folder that all "
+           "ranks see",
+           config_.train.out, own, of_rank_0.data());
+  return newest;
 }
 
 void Run::make_evaluator() {
@@ -170,14 +190,19 @@ EvaluatedLoss Run::evaluate() {
   return evaluator_->evaluate(*data_.valid, std::min(wanted, data_.valid->per_epoch));
 }
 
-// Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept.
+// Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept,
+// unless only some ranks met them: saving takes all.
 const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
+  const Batch* batch = nullptr;
   try {
-    return loader.next();
+    on_all_ranks(world_, [&] { batch = &loader.next(); });
+  } catch (const FailedAlone&) {
+    throw;
   } catch (const Error&) {
     save_before_stopping(steps_done);
     throw;
   }
+  return *batch;
 }
 
 void Run::evaluate_into(StepReport& line) {
@@ -185,6 +210,8 @@ void Run::evaluate_into(StepReport& line) {
     const EvaluatedLoss found = evaluate();
     line.eval_loss = found.loss();
     line.eval_perplexity = found.perplexity();
+  } catch (const FailedAlone&) {
+    throw;
   } catch (const Error&) {
     if (reporter_) reporter_->append(line);
     save_before_stopping(line.step);
@@ -199,16 +226,18 @@ void Run::save_before_stopping(std::int64_t steps_done) {
 }
 
 void Run::save(std::int64_t steps_done) {
-  const CheckpointTensors tensors = checkpoint_tensors(step_->weights(), step_->parameters());
+  const std::vector<CheckpointFile> files = checkpoint_files(step_->weights(), step_->parameters());
   last_saved_step_ = steps_done;
-  if (!speaks()) return;
+  if (!speaks()) {
+    for (const CheckpointFile& file : files) make_tensors(file.tensors);
+    return;
+  }
   CheckpointInfo info;
   info.step = steps_done;
   info.consumed_samples = steps_done * config_.train.global_batch;
   info.properties = {{kModelConfigProperty, model_->config_json()}, {kRunConfigProperty, to_yaml(config_)}};
   last_checkpoint_ =
-      save_checkpoint(config_.train.out, info, tensors.files, static_cast<int>(config_.train.keep_last))
-          .string();
+      save_checkpoint(config_.train.out, info, files, static_cast<int>(config_.train.keep_last)).string();
 }
 
 TrainSummary Run::nothing_to_do() const {

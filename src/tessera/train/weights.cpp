@@ -167,31 +167,30 @@ void load_weights_from(const WeightStore& store, const Model& model, std::span<c
   }
 }
 
-CheckpointTensors checkpoint_tensors(const WeightStore& store, std::span<const Parameter> parameters) {
-  CheckpointTensors result;
+std::vector<CheckpointFile> checkpoint_files(const WeightStore& store,
+                                             std::span<const Parameter> parameters) {
   CheckpointFile weights{kWeightsFile, {}}, optimizer{kOptimizerFile, {}};
   auto names = state_names(store);
-  const auto add_copy = [&](CheckpointFile& file, const std::string& name, std::vector<float> values) {
-    result.gathered.push_back(std::move(values));
-    file.tensors.push_back({name, {result.gathered.back().data(), DType::f32, store.shape(name)}});
+  const auto add_made = [&](CheckpointFile& file, const std::string& name, auto make) {
+    file.tensors.push_back({name, {nullptr, DType::f32, store.shape(name)}, std::move(make)});
   };
   const auto add = [&](CheckpointFile& file, const std::string& name) {
     if (store.on_one_rank() && store.executor().device().host_can_read()) {
       file.tensors.push_back({name, store.executor().input(name)});
     } else {
-      add_copy(file, name, store.read(name));
+      add_made(file, name, [&store, name] { return store.read(name); });
     }
   };
   for (const Parameter& parameter : parameters) {
-    if (store.contains(low_halves_name(parameter.name))) {
-      add_copy(weights, parameter.name, store.read_parameter(parameter.name));
+    const std::string& name = parameter.name;
+    if (store.contains(low_halves_name(name))) {
+      add_made(weights, name, [&store, name] { return store.read_parameter(name); });
     } else {
-      add(weights, parameter.name);
+      add(weights, name);
     }
-    for (const std::string& name : names[parameter.name]) add(optimizer, name);
+    for (const std::string& state : names[name]) add(optimizer, state);
   }
-  result.files = {std::move(weights), std::move(optimizer)};
-  return result;
+  return {std::move(weights), std::move(optimizer)};
 }
 
 void load_checkpoint_weights(const WeightStore& store, std::span<const Parameter> parameters,

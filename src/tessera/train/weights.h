@@ -35,13 +35,10 @@ void export_external_weights(const std::filesystem::path& folder, const WeightSt
 void load_weights_from(const WeightStore& store, const Model& model, std::span<const Parameter> parameters,
                        const std::filesystem::path& path);
 
-// weights.safetensors and optimizer.safetensors. On one rank the tensors are views of the executor's memory,
-// on several they are gathered, one after the other.
-struct CheckpointTensors {
-  std::vector<CheckpointFile> files;
-  std::vector<std::vector<float>> gathered;
-};
-CheckpointTensors checkpoint_tensors(const WeightStore& store, std::span<const Parameter> parameters);
+// weights.safetensors and optimizer.safetensors, to be written while the store lives. On one rank the tensors
+// are views of the executor's memory where that is the host's; others are gathered when they are written, one
+// after the other, for which every rank calls save_checkpoint or make_tensors.
+std::vector<CheckpointFile> checkpoint_files(const WeightStore& store, std::span<const Parameter> parameters);
 void load_checkpoint_weights(const WeightStore& store, std::span<const Parameter> parameters,
                              LoadedCheckpoint& checkpoint);
 void load_checkpoint_state(const WeightStore& store, std::span<const Parameter> parameters,

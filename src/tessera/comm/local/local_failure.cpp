@@ -22,9 +22,9 @@ void LocalFailure::fail(int rank, const std::exception_ptr& cause) {
   }
 }
 
-void LocalFailure::rethrow() const {
+std::string LocalFailure::message() const {
   std::lock_guard lock(mutex_);
-  if (cause_) throw Error(failure_message(rank_, cause_));
+  return cause_ ? failure_message(rank_, cause_) : "";
 }
 
 }  // namespace tessera::local

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace tessera::local {
@@ -19,8 +20,8 @@ class LocalFailure {
   // The first call counts. Wakes every rank that waits in a group of this world.
   void fail(int rank, const std::exception_ptr& cause);
 
-  // Throws the first failure as Error("rank N: ...") if there was one. Called when all ranks have ended.
-  void rethrow() const;
+  // "rank N: ..." of the first failure; empty if there was none.
+  std::string message() const;
 
  private:
   mutable std::mutex mutex_;
