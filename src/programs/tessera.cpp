@@ -1,5 +1,7 @@
 // The program: finds the command, prints what it throws.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -34,18 +36,26 @@ void print_help(std::FILE* to) {
   for (const Command& c : kCommands) std::fprintf(to, "  %-10s%s\n", c.name.data(), c.summary.data());
 }
 
+// What was printed has arrived: a full disk shows only now.
+int with_output_written(int code, const char* command) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || code != 0) return code;
+  std::fprintf(stderr, "tessera %s: cannot write all of the output: %s\n", command, std::strerror(errno));
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h") {
     print_help(stdout);
-    return 0;
+    return with_output_written(0, "--help");
   }
   for (const Command& command : kCommands) {
     if (command.name != name) continue;
     try {
-      return command.run(argc - 1, argv + 1);
+      return with_output_written(command.run(argc - 1, argv + 1), argv[1]);
     } catch (const std::bad_alloc&) {
       std::fflush(stdout);
       std::fprintf(stderr, "tessera %s: not enough memory\n", argv[1]);

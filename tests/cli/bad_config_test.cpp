@@ -25,6 +25,19 @@ TEST_F(BadConfigTest, FilesThatAreNoConfig) {
   expect_refusal({"train", "binary.yaml"}, {"binary.yaml"});
 }
 
+TEST_F(BadConfigTest, QuotesThatAreNotClosed) {
+  for (const std::string quote : {"'", "\""}) {
+    SCOPED_TRACE(quote);
+    folder.write("quote.yaml", "train:\n  out: " + quote + "run\n  steps: 5\nprecision: bf16\n");
+    expect_refusal({"train", "quote.yaml"}, {"train.out", quote, "expected a closed quote", "quote.yaml:2"});
+    folder.write("list.yaml", "optimizer:\n  no_decay: [norm, " + quote + "bias]\n");
+    expect_refusal({"train", "list.yaml"}, {"list.yaml"});
+  }
+  folder.write("closed.yaml",
+               "train: {out: 'it''s \"one\"', steps: \"5\"} # don't\nprecision: \"fp\\x332\"\n");
+  expect_refusal({"plan", "closed.yaml"}, {"model.hidden_size: found 0"});
+}
+
 TEST_F(BadConfigTest, UnknownKeysGetASuggestion) {
   expect_refusal({"train", "run.yaml", "train.stps=3"},
                  {"unknown key 'train.stps'", "did you mean 'train.steps'"});
@@ -67,6 +80,12 @@ TEST_F(BadConfigTest, WrongTypesAndImpossibleValues) {
       {"train.global_batch=9000000000000", "train.global_batch: found 9000000000000, expected"},
       {"data.prefix=", "data.prefix is empty"},
       {"device=null", "device: found null, expected cpu"},
+      {"optimizer.lr=1e300", "optimizer.lr: found 1e300, expected a number that fp32 holds"},
+      {"optimizer.no_decay=norm,", "optimizer.no_decay: item 1: found nothing, expected text"},
+      {"train.out=run\xff", "train.out: found 'run\xff', expected UTF-8"},
+      {"train.keep_last=4294967297", "train.keep_last: found 4294967297, expected"},
+      {"pipeline.layers=1,1", "pipeline.layers needs a pipeline, but parallel.pp is 1"},
+      {"model.token_types=1", "model.token_types: found 1, expected at least 2"},
   };
   for (const auto& [assignment, message] : cases)
     expect_refusal({"train", "run.yaml", assignment}, {message});

@@ -84,6 +84,19 @@ TEST_F(BadDataTest, AnIndexLongerThanItsData) {
   }
 }
 
+TEST_F(BadDataTest, MoreSamplesThanNumbers) {
+  const std::string most = "9223372036854775807";
+  expect_refusal({"data", "index", "--prefix", "corpus", "--seq", "32", "--samples", most, "--out", "index"},
+                 {most + " samples of 32 tokens", "at most 2^60 tokens"});
+  expect_refusal({"data", "index", "--prefix", "corpus", "--seq", most, "--samples", "2", "--out", "index"},
+                 {"2 samples of " + most, "at most 2^60 tokens"});
+  const ProgramResult all =
+      expect_success({"train", "run.yaml", "train.eval_batches=" + most, "train.steps=4", "train.out=all"});
+  EXPECT_EQ(all.out.find("range_check"), std::string::npos) << all.text();
+  const ProgramResult evaluated = expect_success({"eval", "all", "--batches", "4611686018427387905"});
+  EXPECT_EQ(evaluated.out, expect_success({"eval", "all"}).out);
+}
+
 TEST_F(BadDataTest, Blends) {
   const auto refuse_blend = [&](const std::string& blend, const std::vector<std::string>& parts) {
     refuse({"run.yaml", "data.kind=megatron", "data.prefix=", "data.split=1,0,0", "data.blend=" + blend},

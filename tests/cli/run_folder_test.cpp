@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 
 #include "cli/program_test_folder.h"
+#include "tessera/base/folder_lock.h"
 
 namespace tessera {
 namespace {
@@ -13,11 +14,14 @@ namespace fs = std::filesystem;
 
 class RunFolderTest : public ProgramTestFolder {
  protected:
-  // A superuser may write anywhere, so the program runs without that right.
+  // A superuser may read and write anything, so the program runs without these rights.
   ProgramResult without_override(const std::vector<std::string>& arguments) const {
     return Program("tessera", arguments, path(),
                    [] {
-                     if (::geteuid() == 0 && ::prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE) != 0) ::_exit(124);
+                     if (::geteuid() != 0) return;
+                     for (const int right : {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH}) {
+                       if (::prctl(PR_CAPBSET_DROP, right) != 0) ::_exit(124);
+                     }
                    })
         .wait();
   }
@@ -37,11 +41,46 @@ TEST_F(RunFolderTest, ARunInTheFolderNeedsResume) {
 TEST_F(RunFolderTest, ResumeRefusesAnotherModel) {
   expect_success({"train", "run.yaml", "train.steps=4"});
   const std::string saved = bytes_of(path() / "run/config.json");
-  expect_refusal({"train", "run.yaml", "--resume", "model.layers=3"}, {"run/step-00000004", "another model"});
+  expect_refusal({"train", "run.yaml", "--resume", "model.layers=3"},
+                 {"run/step-00000004", "another model", "'num_hidden_layers' is 2 there and 3 here"});
   expect_refusal({"train", "run.yaml", "--resume", "train.global_batch=8"},
                  {"train.global_batch = 8", "run/step-00000004 was trained with 4"});
   EXPECT_EQ(bytes_of(path() / "run/config.json"), saved);
   expect_success({"train", "run.yaml", "--resume"});
+}
+
+TEST_F(RunFolderTest, AFolderThatAnotherRunWritesIntoIsRefused) {
+  fs::create_directory(path() / "run");
+  const FolderLock other(path() / "run");
+  expect_refusal({"train", "run.yaml"}, {"another run is writing into run"});
+  EXPECT_TRUE(fs::is_empty(path() / "run"));
+}
+
+TEST_F(RunFolderTest, AResumeOfNothingSaysSo) {
+  const ProgramResult result = expect_success({"train", "run.yaml", "--resume"});
+  EXPECT_NE(result.err.find("no checkpoint in run: starting anew"), std::string::npos) << result.text();
+}
+
+TEST_F(RunFolderTest, AnUnreadableCheckpointIsNotPassedOver) {
+  expect_success({"train", "run.yaml", "train.steps=8"});
+  fs::permissions(path() / "run/step-00000008", fs::perms::none);
+  const ProgramResult result = without_override({"train", "run.yaml", "--resume"});
+  fs::permissions(path() / "run/step-00000008", fs::perms::owner_all);
+  EXPECT_EQ(result.exit_code, 1) << result.text();
+  EXPECT_NE(result.err.find("cannot read run/step-00000008/manifest.json: Permission denied"),
+            std::string::npos)
+      << result.text();
+}
+
+TEST_F(RunFolderTest, OutputThatCannotBeWritten) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"plan", "run.yaml"}, {"train", "--help"}, {"--help"}}) {
+    const ProgramResult result = Program("tessera", arguments, path(), [] {
+                                   ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO);
+                                 }).wait();
+    EXPECT_EQ(result.exit_code, 1) << result.text();
+    EXPECT_NE(result.err.find("cannot write all of the output"), std::string::npos) << result.text();
+  }
 }
 
 TEST_F(RunFolderTest, ADamagedCheckpointIsRefused) {

@@ -193,13 +193,19 @@ TEST(ConfigSchema, BadOverridesAreRefused) {
 }
 
 TEST(ConfigSchema, WritesYamlThatLoadsToTheSameStruct) {
-  Sample sample{7, 1.0 / 3, true, "", Shape3::null, {}, {1e-300, 0.1}, {"", "null", " a: #b\n'\"", "true"},
+  Sample sample{7, 1.0 / 3, true, "", Shape3::null, {}, {1e-300, 0.1}, {" ", "null", " a: #b\n'\"", "true"},
                 5};
   const std::string yaml = to_yaml(schema_of(sample));
   EXPECT_EQ(loaded(yaml), sample) << yaml;
   sample.out = "~";
   sample.names = {"- x", "[y", "ä", "tab\there", "1_0"};
   EXPECT_EQ(loaded(to_yaml(schema_of(sample))), sample);
+}
+
+// It would match every name that such a list is compared with.
+TEST(ConfigSchema, RefusesEmptyTextInAList) {
+  EXPECT_EQ(refusal("lists: {names: [a, \"\"]}\n"),
+            "lists.names: item 1: found nothing, expected text (run.yaml:1)");
 }
 
 TEST(ConfigSchema, DescribesEveryKeyWithItsDefault) {

@@ -127,7 +127,8 @@ TEST_F(RunConfigTest, ModelComesFromAConfigOrFromKeysButNotBoth) {
             "model.config and model.rope_theta are both given: expected the architecture from one of them");
   EXPECT_EQ(refusal("model: {config: golden/llama, type: gpt2}"),
             "model.config and model.type are both given: expected the architecture from one of them");
-  EXPECT_EQ(refusal("model: {config: golden/llama, init_std: 0.01}"), "accepted");
+  EXPECT_EQ(refusal("model: {config: golden/llama, init_std: 0.01}"),
+            "model.config and model.init_std are both given: the former says how weights start");
 }
 
 TEST_F(RunConfigTest, ConflictsNameBothKeys) {

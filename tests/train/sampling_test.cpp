@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "checkpoint/temporary_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/philox.h"
 
@@ -99,6 +100,14 @@ TEST(Sampling, WithoutTemperatureTheLikeliestTokenAndOfEqualsTheFirst) {
   Sampler sampler({.temperature = 0}, 5);
   EXPECT_EQ(sampler.pick(std::vector<float>{1, 3, 2, 3, 0}, 0), 1);
   EXPECT_EQ(sampler.pick(std::vector<float>{1, 3, 2, 4, 0}, 1), 3);
+}
+
+TEST(Sampling, RefusesLogitsThatAreNoNumbers) {
+  for (const double temperature : {0.0, 1.0}) {
+    Sampler sampler({.temperature = temperature}, 3);
+    expect_error([&] { sampler.pick(std::vector<float>{1, NAN, 2}, 0); }, {"logits are not finite"});
+    expect_error([&] { sampler.pick(std::vector<float>{1, INFINITY, 2}, 0); }, {"logits are not finite"});
+  }
 }
 
 TEST(Sampling, RefusesWhatHasNoMeaning) {

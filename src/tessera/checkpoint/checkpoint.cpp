@@ -150,8 +150,13 @@ std::map<std::int64_t, fs::path> list_checkpoints(const fs::path& run_dir) {
   std::map<std::int64_t, fs::path> checkpoints;
   for (const std::string& name : list_names(run_dir)) {
     const auto step = parse_step_name(name);
+    if (!step) continue;
+    const fs::path manifest = run_dir / name / kManifestName;
     std::error_code unreadable;
-    if (step && fs::exists(run_dir / name / kManifestName, unreadable)) checkpoints[*step] = run_dir / name;
+    const bool found = fs::exists(manifest, unreadable);
+    TS_CHECK(!unreadable || unreadable == std::errc::not_a_directory, "cannot read {}: {}", manifest.string(),
+             unreadable.message());
+    if (found) checkpoints[*step] = run_dir / name;
   }
   return checkpoints;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
@@ -34,6 +35,9 @@ RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
 }
 
 void print_losses(const EvaluatedLoss& losses) {
+  TS_CHECK(std::isfinite(losses.loss()),
+           "the loss is {}: the model's weights, or what it computes of them, are not numbers",
+           losses.loss());
   fmt::print("loss {:.6f}  perplexity {:.3f}  over {} tokens\n", losses.loss(), losses.perplexity(),
              losses.predictions[0].scored);
   if (losses.predictions.size() == 1) return;
@@ -74,9 +78,8 @@ int eval_command(int argc, const char* const* argv) {
   const WeightHolder weights = load_weights(saved, *device);
   const BatchShape shape{std::min(config.train.micro_batch, samples->per_epoch), config.train.seq_len};
   Evaluator evaluator(*saved.model, shape, DType::f32, *device, *weights.executor);
-  const std::int64_t count = eval.max_batches > 0
-                                 ? std::min(eval.max_batches * shape.batch, samples->per_epoch)
-                                 : samples->per_epoch;
+  const bool some = eval.max_batches > 0 && eval.max_batches < samples->per_epoch / shape.batch;
+  const std::int64_t count = some ? eval.max_batches * shape.batch : samples->per_epoch;
   ProgressBar bar(stderr, progress_options("eval", count));
   const EvaluatedLoss losses =
       evaluator.evaluate(*samples, count, [&](std::int64_t done, const EvaluatedLoss& so_far) {

@@ -18,6 +18,11 @@ void check_request(const GptIndexRequest& request, std::int64_t num_sequences) {
   TS_CHECK(request.num_samples >= 1, "num_samples: found {}, expected at least 1", request.num_samples);
   TS_CHECK(request.seed >= 0 && request.seed <= std::numeric_limits<std::uint32_t>::max(),
            "seed: found {}, expected 0 to 2^32 - 1", request.seed);
+  // The last epoch may hold as many tokens again.
+  constexpr std::int64_t kMostTokens = std::int64_t{1} << 60;
+  TS_CHECK(request.seq_len < kMostTokens && request.num_samples <= kMostTokens / request.seq_len,
+           "found {} samples of {} tokens, expected at most 2^60 tokens in all", request.num_samples,
+           request.seq_len);
   TS_ASSERT(request.documents.begin >= 0 && request.documents.end <= num_sequences);
 }
 

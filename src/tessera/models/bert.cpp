@@ -185,6 +185,9 @@ BertConfig read_bert_config(const JsonConfig& json) {
   c.init_std = json.number("initializer_range", 0.02);
   c.dropout = json.number("hidden_dropout_prob", 0.1);
   c.attention_dropout = json.number("attention_probs_dropout_prob", 0.1);
+  TS_CHECK(c.token_types >= 2,
+           "{}: 'type_vocab_size' is {}, expected at least 2: pairs of sentences have two", json.source(),
+           c.token_types);
   TS_CHECK(c.hidden_size % c.heads == 0,
            "{}: 'hidden_size' is {}, expected a multiple of 'num_attention_heads', which is {}",
            json.source(), c.hidden_size, c.heads);

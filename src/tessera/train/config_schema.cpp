@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "tessera/base/error.h"
+#include "tessera/text/utf8.h"
 #include "tessera/train/nearest_name.h"
 
 namespace tessera {
@@ -74,6 +76,8 @@ std::string parse_item(const std::string& text, NumberRange range, double* value
   const bool too_low = range.above_min ? parsed <= range.min : parsed < range.min;
   const bool too_high = range.below_max ? parsed >= range.max : parsed > range.max;
   if (too_low || too_high) return fmt::format("found {}, expected {}", text, bounds(range));
+  if (std::abs(parsed) > std::numeric_limits<float>::max())
+    return fmt::format("found {}, expected a number that fp32 holds", text);
   *value = parsed;
   return "";
 }
@@ -86,7 +90,10 @@ std::string parse_item(const std::string& text, AnyValue, bool* value) {
   return "";
 }
 
+// Checkpoints keep the config as JSON, which is UTF-8.
 std::string parse_item(const std::string& text, AnyValue, std::string* value) {
+  std::string repaired;
+  if (well_formed(text, repaired) != text) return fmt::format("found '{}', expected UTF-8", text);
   *value = text;
   return "";
 }
@@ -125,7 +132,9 @@ ConfigKey list_key(std::string path, std::vector<T>* field, std::string descript
     if (value.kind != Kind::list) return fmt::format("found {}, expected {}", found_text(value), allowed);
     std::vector<T> items(value.texts.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
-      const std::string complaint = parse_item(value.texts[i], range, &items[i]);
+      std::string complaint = parse_item(value.texts[i], range, &items[i]);
+      if (std::is_same_v<T, std::string> && value.texts[i].empty())
+        complaint = "found nothing, expected text";
       if (!complaint.empty()) return fmt::format("item {}: {}", i, complaint);
     }
     *field = std::move(items);

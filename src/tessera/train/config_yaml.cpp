@@ -100,7 +100,10 @@ class YamlReader {
   }
 
   ConfigValue value_of(const YAML::Node& node, const std::string& path, const std::string& origin) const {
-    if (node.IsScalar()) return {Kind::text, {node.Scalar()}};
+    if (node.IsScalar()) {
+      check_quote(node, path, origin);
+      return {Kind::text, {node.Scalar()}};
+    }
     if (node.IsNull()) {
       // yaml-cpp does not say whether "null" was written or nothing was; the text at its place does.
       const auto position = static_cast<std::size_t>(std::max(0, node.Mark().pos));
@@ -111,9 +114,31 @@ class YamlReader {
     for (const YAML::Node& item : node) {
       TS_CHECK(item.IsScalar(), "{}: found {} in the list, expected plain values ({})", path,
                found_node(item), origin);
+      check_quote(item, path, origin);
       list.texts.push_back(item.Scalar());
     }
     return list;
+  }
+
+  // yaml-cpp closes a forgotten quote at the end of the file. No value here goes over several lines.
+  void check_quote(const YAML::Node& node, const std::string& path, const std::string& origin) const {
+    std::size_t start = 0;
+    for (int line = 0; line < node.Mark().line && start < text_.size(); ++line) {
+      start = std::min(text_.find('\n', start), text_.size() - 1) + 1;
+    }
+    std::string_view line = text_.substr(start, text_.find('\n', start) - start);
+    line.remove_prefix(std::min(line.size(), static_cast<std::size_t>(std::max(0, node.Mark().column))));
+    if (line.empty() || (line[0] != '"' && line[0] != '\'')) return;
+    const char quote = line[0];
+    for (std::size_t i = 1; i < line.size(); ++i) {
+      const bool escapes = quote == '"' ? line[i] == '\\' : line.substr(i).starts_with("''");
+      if (escapes) {
+        ++i;
+      } else if (line[i] == quote) {
+        return;
+      }
+    }
+    fail("{}: found {} without another on the same line, expected a closed quote ({})", path, quote, origin);
   }
 
   const ConfigSchema& schema_;

@@ -21,6 +21,8 @@ Layout resolved(Layout layout, int num_layers) {
 }
 
 std::vector<int> stages_of_layers(const Graph& whole, const Layout& layout) {
+  TS_CHECK(layout.mesh.pp > 1 || layout.layers_per_stage.empty(),
+           "pipeline.layers needs a pipeline, but parallel.pp is 1");
   if (layout.mesh.pp == 1) return {};
   const int num_layers = whole.num_layers();
   LayerCosts costs;

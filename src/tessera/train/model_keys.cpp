@@ -41,7 +41,7 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
   s.boolean("model.parallel_residual", &model.parallel_residual,
             "gpt_neox: a block's halves read the same input, side by side; else one after the other");
   s.integer("model.token_types", &model.token_types, "bert: kinds of tokens, first or second sentence",
-            {.min = 1, .max = kMaxIds});
+            {.min = 2, .max = kMaxIds});
   s.boolean("model.tie_embeddings", &model.tie_embeddings,
             "share the embedding with the output head; bert always does");
   s.choice("model.activation", &model.activation, "nonlinearity of the MLP",
@@ -163,6 +163,8 @@ void validate_model(const ModelKeys& model, std::int64_t seq_len) {
     validate_particular(model.architecture);
     return;
   }
+  TS_CHECK(model.init_std == ModelKeys{}.init_std,
+           "model.config and model.init_std are both given: the former says how weights start");
   ArchitectureKeys architecture;
   ConfigSchema schema;
   declare_architecture(schema, architecture);

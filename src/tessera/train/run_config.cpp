@@ -21,7 +21,7 @@ void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.eval_every", &train.eval_every, "steps between evaluations; 0: never", {.min = 0});
   s.integer("train.eval_batches", &train.eval_batches, "batches per evaluation", {.min = 1});
   s.integer("train.save_every", &train.save_every, "steps between checkpoints; 0: only the last", {.min = 0});
-  s.integer("train.keep_last", &train.keep_last, "checkpoints to keep; 0: all", {.min = 0});
+  s.integer("train.keep_last", &train.keep_last, "checkpoints to keep; 0: all", {.min = 0, .max = 1 << 30});
   s.integer("train.log_every", &train.log_every, "steps between log lines", {.min = 1});
   s.text("train.out", &train.out, "folder of the run");
 }

@@ -47,6 +47,8 @@ std::int32_t Sampler::pick(std::span<const float> logits, std::uint64_t draw) {
   std::iota(order_.begin(), order_.end(), 0);
   num_sorted_ = 0;
   const auto likeliest = std::max_element(logits.begin(), logits.end());
+  TS_CHECK(std::isfinite(*likeliest) && std::ranges::none_of(logits, [](float x) { return std::isnan(x); }),
+           "the model's logits are not finite: its weights, or what it computes of them, are not numbers");
   if (options_.temperature == 0) return static_cast<std::int32_t>(likeliest - logits.begin());
   const auto top = static_cast<double>(*likeliest);
   std::size_t count = order_.size();

@@ -7,6 +7,8 @@
 #include <limits>
 #include <memory>
 
+#include "tessera/base/atomic_file.h"
+#include "tessera/base/folder_lock.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/data/prefetch_loader.h"
 #include "tessera/metrics/golden_losses.h"
@@ -18,6 +20,7 @@
 #include "tessera/train/run_data.h"
 #include "tessera/train/run_reporter.h"
 #include "tessera/train/run_tokenizer.h"
+#include "tessera/train/same_model.h"
 #include "tessera/train/same_samples.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
@@ -68,11 +71,13 @@ class Run {
     if (newest) {
       restore(*newest);
     } else {
+      if (resume) callbacks_.message(fmt::format("no checkpoint in {}: starting anew", config.train.out));
       start_weights();
     }
     if (!config.metrics.golden_losses.empty()) open_golden_losses();
     const double peak_flops = peak_of_all_ranks();
     if (speaks() && first_step_ < config.train.steps) {
+      lock_folder(newest);
       reporter_ = std::make_unique<RunReporter>(config, *model_, *device_, callbacks,
                                                 RunStart{data_.train->per_epoch, first_step_, peak_flops});
     }
@@ -84,6 +89,7 @@ class Run {
   bool speaks() const { return world_ == nullptr || world_->rank() == 0; }
   bool stop_requested() const;
   std::optional<std::filesystem::path> newest_checkpoint() const;
+  void lock_folder(const std::optional<std::filesystem::path>& newest);
   void make_evaluator();
   double peak_of_all_ranks() const;
   void open_golden_losses();
@@ -105,6 +111,7 @@ class Run {
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<GoldenLosses> golden_;   // null: not asked for
+  std::unique_ptr<FolderLock> lock_;       // of rank 0, on train.out
   std::unique_ptr<RunReporter> reporter_;  // of rank 0
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
@@ -132,6 +139,14 @@ std::optional<std::filesystem::path> Run::newest_checkpoint() const {
            "ranks see",
            config_.train.out, own, of_rank_0.data());
   return newest;
+}
+
+// From now on this run alone writes there, and nobody has since `newest` was looked for.
+void Run::lock_folder(const std::optional<std::filesystem::path>& newest) {
+  create_folder(config_.train.out, "train.out");
+  lock_ = std::make_unique<FolderLock>(config_.train.out);
+  TS_CHECK(find_latest_checkpoint(config_.train.out) == newest, "another run has just written into {}",
+           config_.train.out);
 }
 
 void Run::make_evaluator() {
@@ -168,10 +183,9 @@ void Run::restore(const std::filesystem::path& folder) {
   LoadedCheckpoint checkpoint(folder);
   const auto& properties = checkpoint.info().properties;
   const auto saved = properties.find(kModelConfigProperty);
-  TS_CHECK(saved != properties.end() && saved->second == model_->config_json(),
-           "{} was trained with another model than this config describes; compare its manifest.json with "
-           "{}/config.json",
-           folder.string(), config_.train.out);
+  TS_CHECK(saved != properties.end(), "{}: found no {}, expected the model's config",
+           (folder / kManifestName).string(), kModelConfigProperty);
+  check_same_model(saved->second, model_->config_json(), folder.string());
   if (const auto run = properties.find(kRunConfigProperty); run != properties.end()) {
     RunConfig before;
     apply_yaml(before, run->second, (folder / kManifestName).string());
@@ -186,8 +200,9 @@ void Run::restore(const std::filesystem::path& folder) {
 
 // The same samples on every layout.
 EvaluatedLoss Run::evaluate() {
-  const std::int64_t wanted = config_.train.eval_batches * config_.train.micro_batch;
-  return evaluator_->evaluate(*data_.valid, std::min(wanted, data_.valid->per_epoch));
+  const std::int64_t all = data_.valid->per_epoch, batch = config_.train.micro_batch;
+  const bool some = config_.train.eval_batches < all / batch;
+  return evaluator_->evaluate(*data_.valid, some ? config_.train.eval_batches * batch : all);
 }
 
 // Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept,
