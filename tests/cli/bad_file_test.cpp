@@ -91,6 +91,10 @@ TEST_F(BadModelTest, Configs) {
   expect_refused_everywhere({"config.json: key 'vocab_size' is missing"});
   folder.write("model/config.json", R"({"model_type": "llama", "vocab_size": -4})");
   expect_refused_everywhere({"config.json: 'vocab_size' is -4, expected a positive integer"});
+  folder.write("model/config.json", good.substr(0, good.rfind('}')) + R"(, "attention_dropout": 1.5})");
+  expect_refused_everywhere({"config.json: 'attention_dropout' is 1.5, expected a rate below 1"});
+  folder.write("model/config.json", good.substr(0, good.rfind('}')) + R"(, "rms_norm_eps": -1})");
+  expect_refused_everywhere({"config.json: 'rms_norm_eps' is -1, expected a number from 0 on"});
   fs::remove(path() / "model/config.json");
   expect_refused_everywhere({"model holds no model", "config.json"});
 }

@@ -64,6 +64,9 @@ TEST_F(TextToSampleTest, TrainsEvaluatesAndGenerates) {
   EXPECT_EQ(loss_line(expect_success({"eval", "run/step-00000060", "threads=1"})), loss_line(evaluated));
   expect_refusal({"eval", "run", "--seq-len", "64"}, {"train.seq_len is 64", "16 positions"});
   expect_refusal({"eval", "run", "device=null"}, {"device: found null"});
+  expect_refusal({"eval", "run", "precision=bf16"},
+                 {"precision does not count here, expected keys of device"});
+  expect_refusal({"generate", "run", "model.layers=2"}, {"model.layers does not count here"});
 
   const auto sample = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"generate", "run", "--prompt", "The License", "--tokens", "30"});

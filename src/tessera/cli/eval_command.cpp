@@ -23,6 +23,8 @@ RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
   RunConfig config = saved.run.value_or(RunConfig{});
   if (!saved.run) config.train.seq_len = saved.model->max_positions();
   config.parallel = {};
+  constexpr std::string_view kUsed[] = {"device", "threads", "cuda.", "data.", "train."};
+  check_override_keys(options.overrides, kUsed);
   apply_overrides(config, options.overrides);
   TS_CHECK(!options.data.empty() || config.data != DataKeys{}, "{} has no data of its own: pass --data PATH",
            options.model);
@@ -49,7 +51,7 @@ void print_losses(const EvaluatedLoss& losses) {
 
 int eval_command(int argc, const char* const* argv) {
   EvalOptions eval;
-  Options options("tessera eval", "Loss and perplexity of a model on held-out data.");
+  Options options("tessera eval", "Loss and perplexity of a model on held-out data, on one rank, in fp32.");
   options.positional("MODEL", &eval.model, "a run's folder, a checkpoint or a Hugging Face folder");
   options.option(
       "--data PATH", &eval.data,
@@ -59,7 +61,7 @@ int eval_command(int argc, const char* const* argv) {
                  "tokens per sequence (default: the run's; else the model's positions)");
   options.option("--batch N", &eval.batch, "sequences at a time (default: the run's micro-batch; else 1)");
   options.option("--batches N", &eval.max_batches, "how many batches at most; 0: all");
-  options.rest("key=value", &eval.overrides, "change keys such as threads=1 or data.kind=text");
+  options.rest("key=value", &eval.overrides, "change keys of device, threads, cuda., data. and train.");
   options.footer("Example: tessera eval runs/quickstart/run-1 --data data/valid");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(eval.seq_len >= 0, "--seq-len: found {}, expected at least 1", eval.seq_len);

@@ -24,7 +24,7 @@ int generate_command(int argc, const char* const* argv) {
   options.option("--seed N", &seed, "the same seed gives the same text");
   options.option("--tokenizer PATH", &tokenizer_path,
                  "tokenizer.json, .model, vocab.txt or a folder of one (default: the run's)");
-  options.rest("key=value", &overrides, "change keys such as threads=1");
+  options.rest("key=value", &overrides, "change keys of device, threads and cuda.");
   options.footer("Example: tessera generate runs/quickstart/run-1 --prompt 'In the beginning'");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(num_tokens >= 1, "--tokens: found {}, expected at least 1", num_tokens);
@@ -36,6 +36,9 @@ int generate_command(int argc, const char* const* argv) {
            "{} does not continue texts: found a model that fills in masked words, expected a causal one",
            path);
   RunConfig config = saved.run.value_or(RunConfig{});
+  config.parallel = {};
+  constexpr std::string_view kUsed[] = {"device", "threads", "cuda."};
+  check_override_keys(overrides, kUsed);
   apply_overrides(config, overrides);
   if (tokenizer_path.empty()) tokenizer_path = saved.tokenizer;
   TS_CHECK(!tokenizer_path.empty(), "{} names no tokenizer: pass --tokenizer PATH", path);

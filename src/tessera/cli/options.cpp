@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "tessera/base/error.h"
 #include "tessera/train/nearest_name.h"
 
 namespace tessera {
@@ -180,6 +181,18 @@ std::string Options::help() const {
   text += "Options:\n" + aligned(flags, width);
   if (!state_->footer.empty()) text += "\n" + state_->footer + "\n";
   return text;
+}
+
+void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used) {
+  std::string names;
+  for (const std::string_view name : used) names.append(names.empty() ? "" : ", ").append(name);
+  for (const std::string& assignment : overrides) {
+    const std::string key = assignment.substr(0, assignment.find('='));
+    const bool known = std::ranges::any_of(used, [&](std::string_view name) {
+      return name.ends_with('.') ? key.starts_with(name) : key == name;
+    });
+    TS_CHECK(known, "{} does not count here, expected keys of {}", key, names);
+  }
 }
 
 int report(const Parsed& parsed) {

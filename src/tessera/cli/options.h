@@ -13,7 +13,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
@@ -51,6 +53,10 @@ class Options {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Of a command that reads only some keys of a config: each key=value has one of these, or one below a name
+// that ends in a dot. Throws Error naming the key that would be passed over.
+void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used);
 
 // Prints the message (help to stdout, a refusal to stderr) and returns the exit code.
 int report(const Parsed& parsed);

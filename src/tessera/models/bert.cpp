@@ -183,8 +183,8 @@ BertConfig read_bert_config(const JsonConfig& json) {
   c.norm_eps = json.number("layer_norm_eps", 1e-12);
   c.gelu_tanh = read_gelu_tanh(json, "hidden_act", "gelu");
   c.init_std = json.number("initializer_range", 0.02);
-  c.dropout = json.number("hidden_dropout_prob", 0.1);
-  c.attention_dropout = json.number("attention_probs_dropout_prob", 0.1);
+  c.dropout = json.rate("hidden_dropout_prob", 0.1);
+  c.attention_dropout = json.rate("attention_probs_dropout_prob", 0.1);
   TS_CHECK(c.token_types >= 2,
            "{}: 'type_vocab_size' is {}, expected at least 2: pairs of sentences have two", json.source(),
            c.token_types);

@@ -156,10 +156,10 @@ Gpt2Config read_gpt2_config(const JsonConfig& json) {
   c.norm_eps = json.number("layer_norm_epsilon", 1e-5);
   c.tie_embeddings = json.boolean("tie_word_embeddings", true);
   c.init_std = json.number("initializer_range", 0.02);
-  c.embedding_dropout = json.number("embd_pdrop", 0.1);
-  c.residual_dropout = json.number("resid_pdrop", 0.1);
-  c.attention_dropout = json.number("attn_pdrop", 0.1);
-  c.ffn_dropout = json.number("ffn_pdrop", 0.0);  // our own key, too
+  c.embedding_dropout = json.rate("embd_pdrop", 0.1);
+  c.residual_dropout = json.rate("resid_pdrop", 0.1);
+  c.attention_dropout = json.rate("attn_pdrop", 0.1);
+  c.ffn_dropout = json.rate("ffn_pdrop", 0.0);  // our own key, too
   c.gelu_tanh = read_gelu_tanh(json, "activation_function", "gelu_new");
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);

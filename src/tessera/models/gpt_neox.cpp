@@ -170,8 +170,8 @@ GptNeoxConfig read_gpt_neox_config(const JsonConfig& json) {
   c.attention_bias = json.boolean("attention_bias", true);
   c.tie_embeddings = json.boolean("tie_word_embeddings", false);
   c.init_std = json.number("initializer_range", 0.02);
-  c.dropout = json.number("hidden_dropout", 0.0);
-  c.attention_dropout = json.number("attention_dropout", 0.0);
+  c.dropout = json.rate("hidden_dropout", 0.0);
+  c.attention_dropout = json.rate("attention_dropout", 0.0);
   TS_CHECK(c.hidden_size % c.heads == 0,
            "{}: 'hidden_size' is {}, expected a multiple of 'num_attention_heads', which is {}",
            json.source(), c.hidden_size, c.heads);

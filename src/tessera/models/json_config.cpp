@@ -1,5 +1,6 @@
 #include "tessera/models/json_config.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
@@ -65,7 +66,16 @@ double JsonConfig::number(const std::string& key, std::optional<double> fallback
   if (!found && fallback) return *fallback;
   TS_CHECK(found, "{}: key '{}' is missing", source_, key);
   TS_CHECK(found->is_number(), "{}: '{}' is {}, expected a number", source_, key, found->dump());
-  return found->get<double>();
+  const auto value = found->get<double>();
+  TS_CHECK(value >= 0 && value <= std::numeric_limits<float>::max(),
+           "{}: '{}' is {}, expected a number from 0 on that fp32 holds", source_, key, found->dump());
+  return value;
+}
+
+double JsonConfig::rate(const std::string& key, double fallback) const {
+  const double value = number(key, fallback);
+  TS_CHECK(value < 1, "{}: '{}' is {}, expected a rate below 1", source_, key, value);
+  return value;
 }
 
 bool JsonConfig::boolean(const std::string& key, bool fallback) const {

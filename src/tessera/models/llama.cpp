@@ -151,7 +151,7 @@ LlamaConfig read_llama_config(const JsonConfig& json) {
   c.tie_embeddings = json.boolean("tie_word_embeddings", false);
   c.init_std = json.number("initializer_range", 0.02);
   c.qkv_bias = qwen2;
-  c.attention_dropout = json.number("attention_dropout", 0.0);
+  c.attention_dropout = json.rate("attention_dropout", 0.0);
   const auto refuse = [&](bool ok, const std::string& what) {
     TS_CHECK(ok, "{}: {} is not supported", json.source(), what);
   };
