@@ -142,5 +142,20 @@ threads: 1
   EXPECT_EQ(tokens.out.substr(0, 10), nemo.out.substr(0, 10));
 }
 
+TEST_F(RunDataTest, AnEvaluationTakesAsManyBatchesAsAsked) {
+  expect_success({"train", "run.yaml", "train.steps=4", "data.valid_fraction=0.05"});
+  const auto tokens = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"eval", "run", "--batch", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const std::string out = expect_success(arguments).out;
+    return std::stoll(out.substr(out.find(" over ") + 6));
+  };
+  const std::int64_t all = tokens({}), batch = 2 * 16;
+  ASSERT_GT(all, 2 * batch);
+  ASSERT_NE(all % batch, 0) << "the last batch should not be whole";
+  for (std::int64_t batches = 1; (batches - 1) * batch < all; ++batches)
+    EXPECT_EQ(tokens({"--batches", std::to_string(batches)}), std::min(all, batches * batch)) << batches;
+}
+
 }  // namespace
 }  // namespace tessera

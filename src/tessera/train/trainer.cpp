@@ -201,7 +201,7 @@ void Run::restore(const std::filesystem::path& folder) {
 // The same samples on every layout.
 EvaluatedLoss Run::evaluate() {
   const std::int64_t all = data_.valid->per_epoch, batch = config_.train.micro_batch;
-  const bool some = config_.train.eval_batches < all / batch;
+  const bool some = config_.train.eval_batches <= all / batch;
   return evaluator_->evaluate(*data_.valid, some ? config_.train.eval_batches * batch : all);
 }
 
