@@ -20,6 +20,46 @@ std::vector<QueryTile> all_items(const QueryTileOrder& order) {
   return items;
 }
 
+using ThreeGroups = QueryTiles<3, 64, 128>;
+
+TEST(QueryTiles, HaveEveryQueryInOneGroupThatSeesItsKeys) {
+  for (const int seq : {1, 63, 64, 65, 128, 200, 384, 1000, 1024, 1025}) {
+    const ThreeGroups tiles{seq};
+    int next = 0;
+    for (int tile = 0; tile < tiles.count; ++tile) {
+      for (int group = 0; group < 3; ++group) {
+        const int first = tiles.first_row(tile, group), blocks = tiles.key_blocks(tile, group);
+        if (first < 0) {
+          EXPECT_TRUE(tile == 0 && blocks == 0) << seq;
+          continue;
+        }
+        EXPECT_EQ(first, next) << seq;
+        next = std::min(first + 64, seq);
+        EXPECT_EQ(blocks, (next + 127) / 128) << seq;         // the last query's own key is in the last block
+        EXPECT_GE(first + 1, (blocks - 1) * 128 + 1) << seq;  // and so is the first one's
+      }
+    }
+    EXPECT_EQ(next, seq);
+  }
+}
+
+// GPT-2's 1024 positions are 16 groups: two of the first tile's have no queries, and no other group walks for
+// nothing.
+TEST(QueryTiles, WalkForNothingWhereWalksAreShort) {
+  const ThreeGroups tiles{1024};
+  EXPECT_EQ(tiles.count, 6);
+  int walked = 0, needed = 0;
+  for (int tile = 0; tile < 6; ++tile) {
+    for (int group = 0; group < 3; ++group) {
+      walked += tiles.key_blocks(tile, 2);
+      needed += tiles.key_blocks(tile, group);
+    }
+  }
+  EXPECT_EQ(tiles.first_row(0, 2), 0);
+  EXPECT_EQ(needed, 72);
+  EXPECT_LE(walked, 84);
+}
+
 TEST(CausalAttentionOrder, HasEveryTileOnce) {
   for (const QueryTileOrder& order : {QueryTileOrder{1, 1, 1},
                                       {28, 32, kHeadBytes},

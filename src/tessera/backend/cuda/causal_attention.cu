@@ -22,11 +22,14 @@ template <int kDims>
 constexpr int kQueryGroups = kDims == 64 ? 3 : 2;
 template <int kDims>
 constexpr int kTileQueries = kQueryGroups<kDims>* kGroupRows;
+template <int kDims>
+using Tiles = QueryTiles<kQueryGroups<kDims>, kGroupRows, kBlockKeys>;
 
 template <int kDims>
 struct Call {
   CUtensorMap queries = {}, keys = {};  // boxes of a tile's or a block's rows and 64 columns
   AttentionShape shape = {};
+  Tiles<kDims> tiles;
   QueryTileOrder order = {};
   BFloat* out = nullptr;
   float* lse = nullptr;
@@ -59,13 +62,6 @@ struct Memory {
   }
 };
 
-// Blocks of keys that some of the tile's first `groups` groups see.
-template <int kDims>
-__device__ int num_key_blocks(int tile, int groups, int seq) {
-  const int rows = min(tile * kTileQueries<kDims> + groups * kGroupRows, seq);
-  return (rows + kBlockKeys - 1) / kBlockKeys;
-}
-
 // By one thread.
 template <int kDims>
 class Feed {
@@ -82,8 +78,9 @@ class Feed {
       const int h = item.head % shape.heads, key_head = shape.heads + h / shape.group();
       batch_ = item.head / shape.heads;
       s_.q_empty[at].wait(items.parity() ^ 1);
-      bring(call_.queries, s_.q[at], h, item.tile * kTileQueries<kDims>, s_.q_full[at]);
-      const int blocks = num_key_blocks<kDims>(item.tile, kQueryGroups<kDims>, shape.seq);
+      // Rows before the first come as zeros.
+      bring(call_.queries, s_.q[at], h, call_.tiles.first_row(item.tile, 0), s_.q_full[at]);
+      const int blocks = call_.tiles.key_blocks(item.tile, kQueryGroups<kDims> - 1);
       bring_keys(key_head, blocks - 1);
       for (int block = blocks - 1; block >= 0; --block) {
         if (block > 0) bring_keys(key_head, block - 1);
@@ -153,11 +150,18 @@ class QueryGroup {
   using Sums = float[kDims / 2];
 
   __device__ void run_item(const QueryTile& item, int q) {
-    const int blocks = num_key_blocks<kDims>(item.tile, group_ + 1, call_.shape.seq);
-    for (int skip = num_key_blocks<kDims>(item.tile, kGroups, call_.shape.seq) - blocks; skip > 0; --skip) {
+    const int blocks = call_.tiles.key_blocks(item.tile, group_);
+    // All groups take as many turns: one less than there are blocks.
+    for (int skip = call_.tiles.key_blocks(item.tile, kGroups - 1) - max(blocks, 1); skip > 0; --skip) {
       skip_block();
+      wait_for_turn(group_);
+      give_turn((group_ + 1) % kGroups);
     }
-    const int first = item.tile * kTileQueries<kDims> + group_ * kGroupRows;
+    if (blocks == 0) {
+      skip_block();
+      return arrive_as_warp(s_.q_empty[q]);
+    }
+    const int first = call_.tiles.first_row(item.tile, group_);
     float largest[2] = {-INFINITY, -INFINITY}, sums[2] = {0, 0}, factors[2];
     Scores scores;
     Weights probs;
@@ -200,14 +204,12 @@ class QueryGroup {
     store(item, first, largest, sums, out);
   }
 
-  // A block that other groups see.
+  // One that other groups see.
   __device__ void skip_block() {
     s_.k_full[keys_.at()].wait(keys_.parity());
     arrive_as_warp(s_.k_empty[keys_.at()]);
     s_.v_full[values_.at()].wait(values_.parity());
     arrive_as_warp(s_.v_empty[values_.at()]);
-    wait_for_turn(group_);
-    give_turn((group_ + 1) % kGroups);
     ++keys_.uses, ++values_.uses;
   }
 
@@ -325,11 +327,13 @@ void run(Context& context, const AttentionShape& shape, const AttentionOperands&
     return tile_map(operands.qkv, {.width = shape.qkv_width(), .rows = shape.seq, .matrices = shape.batch},
                     box_rows);
   };
+  const Tiles<kDims> tiles{shape.seq};
   const Call<kDims> call{.queries = rows(kTileQueries<kDims>),
                          .keys = rows(kBlockKeys),
                          .shape = shape,
+                         .tiles = tiles,
                          .order = {.heads = shape.batch * shape.heads,
-                                   .tiles = (shape.seq + kTileQueries<kDims> - 1) / kTileQueries<kDims>,
+                                   .tiles = tiles.count,
                                    .bytes_of_head = std::int64_t{shape.seq} * kDims * 4},
                          .out = static_cast<BFloat*>(operands.out),
                          .lse = operands.lse,

@@ -1,6 +1,6 @@
-// The order in which the thread blocks of causal_attention.cu take tiles of queries: those of a few heads,
-// whose keys and values fit into the L2 cache together, from the longest walk over keys to the shortest, so
-// that all end at about the same time.
+// How causal_attention.cu cuts a head's queries into tiles, and the order in which its thread blocks take
+// them: those of a few heads, whose keys and values fit into the L2 cache together, from the longest walk
+// over keys to the shortest, so that all end at about the same time.
 //
 // Constexpr functions, which kernels may call.
 #pragma once
@@ -8,6 +8,29 @@
 #include <cstdint>
 
 namespace tessera::cuda {
+
+// Tiles of kGroups groups of kRows queries, which walk over blocks of kKeys keys. If there are no queries for
+// some groups, then for the first of the first tile, whose walk is the shortest: groups of the last tile
+// would have the longest walks for nothing.
+template <int kGroups, int kRows, int kKeys>
+struct QueryTiles {
+  int seq, count, missing_rows;
+
+  constexpr explicit QueryTiles(int seq_len)
+      : seq(seq_len),
+        count((seq + kGroups * kRows - 1) / (kGroups * kRows)),
+        missing_rows((count * kGroups * kRows - seq) / kRows * kRows) {}
+
+  // Of the tile's group; negative where it has no queries.
+  constexpr int first_row(int tile, int group) const {
+    return (tile * kGroups + group) * kRows - missing_rows;
+  }
+  // Blocks of keys that some query of the tile's group sees. Its diagonal lies in the last one.
+  constexpr int key_blocks(int tile, int group) const {
+    const int end = first_row(tile, group) + kRows;
+    return end <= 0 ? 0 : ((end < seq ? end : seq) + kKeys - 1) / kKeys;
+  }
+};
 
 struct QueryTile {
   int head = 0;  // of all heads of all sequences
