@@ -183,6 +183,13 @@ TEST_F(SpoiledGoldenTest, IdsBeyondTheVocabularyAreRefused) {
   expect_refused(check(), {"batches.safetensors", "number 5 of input_ids is 128", "128 ids"});
 }
 
+TEST_F(SpoiledGoldenTest, TokenTypesThatTheModelDoesNotHaveAreRefused) {
+  fs::remove_all(folder.path());
+  fs::copy(kGolden / "bert", folder.path());
+  change<std::int32_t>("batches.safetensors", "token_type_ids", 7, [](std::int32_t) { return 2; });
+  expect_refused(check(), {"batches.safetensors", "number 7 of token_type_ids is 2", "2 ids"});
+}
+
 TEST_F(SpoiledGoldenTest, WrongKeysAreRefused) {
   expect_refused(check({"train.micro_batch=3"}), {"train.micro_batch = 3", "batches.safetensors"});
   expect_refused(check({"device=null"}), {"device"});

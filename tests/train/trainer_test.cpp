@@ -268,6 +268,17 @@ TEST(TrainerStopTest, ALossThatIsNotANumberEndsTheRunBeforeItIsSaved) {
   EXPECT_EQ(run.reports("run").size(), 1u);
 }
 
+// The loss of such weights would not be a number, but no step asks for it any more.
+TEST(TrainerStopTest, WeightsThatAreNotFiniteAreNotSaved) {
+  TinyRun run;
+  run.config.optimizer.lr = 3e38;
+  run.config.optimizer.weight_decay = 2;
+  run.config.schedule.warmup_steps = 0;
+  run.config.train.steps = 1;
+  expect_error([&] { run.train_into("run"); }, {"embed.weight: element 0 is", "nan", "not saved", "optimizer.lr"});
+  EXPECT_TRUE(list_checkpoints(run.path() / "run").empty());
+}
+
 // A config of a GPU runs on the CPU as well, and one line says what of it has no use there.
 TEST(TrainerMessages, NameTheKeysOfAnotherDevice) {
   TinyRun run;

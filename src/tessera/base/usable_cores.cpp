@@ -39,6 +39,10 @@ int num_usable_cores() {
   return bound > 0 ? bound : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+int num_threads(std::int64_t asked) {
+  return asked > 0 ? static_cast<int>(asked) : num_usable_cores();
+}
+
 std::uint64_t usable_cores_hash() {
   std::string numbers;
   for (const int core : usable_cores()) numbers += std::to_string(core) + ' ';

@@ -6,7 +6,8 @@
 
 namespace tessera {
 
-int num_usable_cores();             // at least 1
-std::uint64_t usable_cores_hash();  // which ones
+int num_usable_cores();               // at least 1
+int num_threads(std::int64_t asked);  // as asked for; 0: one for each of them
+std::uint64_t usable_cores_hash();    // which ones
 
 }  // namespace tessera

@@ -36,7 +36,7 @@ int data_blocks_command(int argc, const char* const* argv) {
   blocks.json_key = key;
   blocks.vocab_size = tokenizer->vocab_size();
   blocks.tokenizer = file_stamp(tokenizer_path);
-  ThreadPool pool(threads > 0 ? static_cast<int>(threads) : num_usable_cores());
+  ThreadPool pool(num_threads(threads));
   fmt::print(
       "{}\n",
       ensure_text_blocks(pool, {files.begin(), files.end()}, out, blocks, encoders_of(*tokenizer)).message);

@@ -49,7 +49,7 @@ int data_build_command(int argc, const char* const* argv) {
   corpus.end_of_document_id = *end;
   corpus.cut_files = tokenizer->encodes_parts_alone();
   if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty()) create_folder(folder);
-  ThreadPool pool(threads > 0 ? static_cast<int>(threads) : num_usable_cores());
+  ThreadPool pool(num_threads(threads));
   std::unique_ptr<ProgressBar> bar;
   const CorpusSummary summary =
       build_corpus(pool, {files.begin(), files.end()}, out, corpus, encoders_of(*tokenizer),

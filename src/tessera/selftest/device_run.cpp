@@ -25,12 +25,17 @@ bool is_output(const Graph& graph, ValueId value) {
   return std::ranges::find(graph.outputs(), value, &Output::value) != graph.outputs().end();
 }
 
+// Whether the pair's output lies on its input: not on one that is compared itself.
+bool lies_on_input(const Graph& graph, const Node& node, const InPlace& pair, bool in_place) {
+  return pair.always || (in_place && !is_output(graph, node.inputs[pair.input]));
+}
+
 }  // namespace
 
 bool differs_in_place(const Graph& graph) {
   const Node& last = graph.nodes().back();
   return std::ranges::any_of(in_place_pairs(last), [&](const InPlace& pair) {
-    return !pair.always && !is_output(graph, last.inputs[pair.input]);
+    return lies_on_input(graph, last, pair, true) && !lies_on_input(graph, last, pair, false);
   });
 }
 
@@ -57,8 +62,7 @@ void DeviceRun::add_value(ValueId value, ValueId lies_on) {
 void DeviceRun::bind(const Node& node, bool in_place) {
   std::vector<ValueId> lies_on(node.outputs.size(), kNoValue);
   for (const InPlace& pair : in_place_pairs(node)) {
-    const ValueId input = node.inputs[pair.input];
-    if (pair.always || (in_place && !is_output(graph_, input))) lies_on[pair.output] = input;
+    if (lies_on_input(graph_, node, pair, in_place)) lies_on[pair.output] = node.inputs[pair.input];
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) add_value(node.outputs[i], lies_on[i]);
   BoundNode bound;

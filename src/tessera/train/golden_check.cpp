@@ -1,5 +1,6 @@
 #include "tessera/train/golden_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "tessera/base/mapped_file.h"
 #include "tessera/base/parse_json.h"
 #include "tessera/checkpoint/safetensors.h"
+#include "tessera/models/bert.h"
 #include "tessera/runtime/host_tensor.h"
 #include "tessera/runtime/make_executor.h"
 #include "tessera/train/from_config.h"
@@ -147,8 +149,8 @@ class Check {
         device_(make_device(config, world)) {}
 
   std::vector<GoldenLine> run() {
-    check_ids();
     TrainingStep step(*model_, training_graph_options(config_), layout_of(config_), 0, *device_, world_);
+    check_ids(step.weights());
     load_external_weights(step.weights(), *model_, weights_);
     check_logits(step);
     train(step);
@@ -161,12 +163,18 @@ class Check {
     lines_.push_back({std::move(quantity), error, bound});
   }
 
-  void check_ids() const {
-    const std::vector<std::int32_t>& ids = batches_.inputs[0].values;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      TS_CHECK(ids[i] >= 0 && ids[i] < model_->vocab_size(),
-               "{}: number {} of input_ids is {}, but the model's vocabulary has {} ids", batches_.file, i,
-               ids[i], model_->vocab_size());
+  void check_ids(const WeightStore& weights) const {
+    check_below(model_->vocab_size(), kIdsInput, "input_ids");
+    if (weights.contains("token_types.weight"))
+      check_below(weights.shape("token_types.weight")[0], kTokenTypesInput, "token_type_ids");
+  }
+  void check_below(std::int64_t end, std::string_view input, const char* tensor) const {
+    const auto found = std::ranges::find(batches_.inputs, input, &GoldenInput::name);
+    if (found == batches_.inputs.end()) return;  // the model will say so
+    for (std::size_t i = 0; i < found->values.size(); ++i) {
+      TS_CHECK(found->values[i] >= 0 && found->values[i] < end,
+               "{}: number {} of {} is {}, but the model has {} ids", batches_.file, i, tensor,
+               found->values[i], end);
     }
   }
 

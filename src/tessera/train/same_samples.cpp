@@ -15,7 +15,12 @@ double held_out(const DataKeys& data) {
 }  // namespace
 
 std::int64_t samples_of_order(const RunConfig& config) {
-  return config.data.samples > 0 ? config.data.samples : config.train.steps * config.train.global_batch;
+  if (config.data.samples > 0) return config.data.samples;
+  std::int64_t samples = 0;
+  TS_CHECK(!__builtin_mul_overflow(config.train.steps, config.train.global_batch, &samples),
+           "train.steps = {} of train.global_batch = {} samples are more than 2^63", config.train.steps,
+           config.train.global_batch);
+  return samples;
 }
 
 void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint,

@@ -29,8 +29,7 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
   options.vocab_size = tokenizer.vocab_size();
   options.tokenizer = file_stamp(keys.tokenizer);
   const std::vector<std::filesystem::path> files(texts.begin(), texts.end());
-  const std::int64_t threads = request.config.threads;
-  ThreadPool pool(threads > 0 ? static_cast<int>(threads) : num_usable_cores());
+  ThreadPool pool(num_threads(request.config.threads));
   return ensure_text_blocks(pool, files, cache_folder(keys, texts), options, encoders_of(tokenizer));
 }
 

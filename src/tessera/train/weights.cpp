@@ -1,5 +1,7 @@
 #include "tessera/train/weights.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -34,6 +36,23 @@ std::vector<float> read_whole(const SafetensorsReader& file, const std::string& 
   std::vector<float> values(static_cast<std::size_t>(shape.num_elems()));
   file.read(name, {values.data(), DType::f32, shape});
   return values;
+}
+
+// What has run off is of no use in a checkpoint, and would push out one that is.
+template <class T>
+void check_finite(const std::string& name, std::span<const T> values) {
+  constexpr auto finite = [](T value) { return std::isfinite(static_cast<float>(value)); };
+  std::int64_t num_finite = 0;  // counted without a branch, which is as fast as memory
+  for (const T value : values) num_finite += finite(value);
+  if (num_finite == std::ssize(values)) return;
+  const auto at = std::ranges::find_if_not(values, finite);
+  fail("{}: element {} is {}: not saved. Lower optimizer.lr and go on from an earlier checkpoint", name,
+       at - values.begin(), static_cast<float>(*at));
+}
+
+void check_finite(const std::string& name, const TensorView& view) {
+  view.dtype == DType::bf16 ? check_finite<Bf16>(name, view.as<Bf16>())
+                            : check_finite<float>(name, view.as<float>());
 }
 
 // Masks, angles and numbers of positions that old files carry, and a tied output projection that is stored a
@@ -171,11 +190,18 @@ std::vector<CheckpointFile> checkpoint_files(const WeightStore& store,
                                              std::span<const Parameter> parameters) {
   CheckpointFile weights{kWeightsFile, {}}, optimizer{kOptimizerFile, {}};
   auto names = state_names(store);
-  const auto add_made = [&](CheckpointFile& file, const std::string& name, auto make) {
-    file.tensors.push_back({name, {nullptr, DType::f32, store.shape(name)}, std::move(make)});
+  // Every rank makes the whole, so all of them fail if one does.
+  const auto add_made = [&](CheckpointFile& file, const std::string& name, auto read) {
+    const auto make = [name, read] {
+      std::vector<float> values = read();
+      check_finite<float>(name, values);
+      return values;
+    };
+    file.tensors.push_back({name, {nullptr, DType::f32, store.shape(name)}, make});
   };
   const auto add = [&](CheckpointFile& file, const std::string& name) {
     if (store.on_one_rank() && store.executor().device().host_can_read()) {
+      check_finite(name, store.executor().input(name));
       file.tensors.push_back({name, store.executor().input(name)});
     } else {
       add_made(file, name, [&store, name] { return store.read(name); });

@@ -37,7 +37,8 @@ void load_weights_from(const WeightStore& store, const Model& model, std::span<c
 
 // weights.safetensors and optimizer.safetensors, to be written while the store lives. On one rank the tensors
 // are views of the executor's memory where that is the host's; others are gathered when they are written, one
-// after the other, for which every rank calls save_checkpoint or make_tensors.
+// after the other, for which every rank calls save_checkpoint or make_tensors. Numbers that are not finite
+// are refused, here or when they are gathered.
 std::vector<CheckpointFile> checkpoint_files(const WeightStore& store, std::span<const Parameter> parameters);
 void load_checkpoint_weights(const WeightStore& store, std::span<const Parameter> parameters,
                              LoadedCheckpoint& checkpoint);
