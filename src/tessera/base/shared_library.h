@@ -1,7 +1,8 @@
 // SharedLibrary: a library that is looked for when the program runs, and its functions by name.
 //
 // For what not every machine has: a program that is neither linked with it nor refuses to start without it.
-// Made by whoever declares the library's functions: backend/cuda of cuBLAS, comm/nccl of NCCL.
+// Made by whoever declares the library's functions: backend/cuda of cuBLAS and cuDNN, comm/nccl
+// of NCCL.
 #pragma once
 
 #include <filesystem>
@@ -17,6 +18,7 @@ class SharedLibrary {
   explicit SharedLibrary(std::string name, const std::filesystem::path& folder = {});
 
   bool found() const { return handle_ != nullptr; }
+  void* handle() const { return handle_; }  // of dlopen; null: not found
   const std::string& name() const { return name_; }
   const std::string& why_not_found() const { return why_not_found_; }  // the linker's words, of each place
 

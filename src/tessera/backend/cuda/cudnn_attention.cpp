@@ -1,8 +1,6 @@
 // q, k and v are cut out of one row of packed heads by strides; cuDNN never sees that they lie together.
 #include "tessera/backend/cuda/cudnn_attention.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -11,6 +9,7 @@
 
 #include "tessera/backend/cuda/fill_integers.h"
 #include "tessera/base/error.h"
+#include "tessera/base/shared_library.h"
 
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #include <cudnn_frontend.h>
@@ -29,9 +28,7 @@ using Addresses = std::unordered_map<std::int64_t, void*>;  // by TensorId
 enum TensorId : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV, kQueryCounts, kKeyCounts };
 
 void* open_cudnn() {
-  const std::string name = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
-  if (void* const found = ::dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL)) return found;
-  return ::dlopen((std::string(TESSERA_CUDA_LIBRARY_DIR) + "/" + name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+  return SharedLibrary("libcudnn.so." + std::to_string(CUDNN_MAJOR), TESSERA_CUDA_LIBRARY_DIR).handle();
 }
 
 void check_cudnn(fe::error_t status, const char* what) {
