@@ -1,5 +1,7 @@
 #include "tessera/backend/cuda/captured_graph.h"
 
+#include <utility>
+
 #include "tessera/backend/cuda/cuda_call.h"
 
 namespace tessera::cuda {
@@ -7,18 +9,23 @@ namespace {
 
 class CapturedGraph final : public CapturedProgram {
  public:
-  CapturedGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+  CapturedGraph(cudaGraph_t graph, cudaStream_t stream, std::function<void()> before_run)
+      : stream_(stream), before_run_(std::move(before_run)) {
     check_cuda(cudaGraphInstantiate(&runnable_, graph, 0), "make a graph runnable");
     check_cuda(cudaGraphDestroy(graph), "forget a graph");
   }
   ~CapturedGraph() override { cudaGraphExecDestroy(runnable_); }
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
-  void run() override { check_cuda(cudaGraphLaunch(runnable_, stream_), "run a graph"); }
+  void run() override {
+    before_run_();
+    check_cuda(cudaGraphLaunch(runnable_, stream_), "run a graph");
+  }
 
  private:
   cudaGraphExec_t runnable_ = nullptr;
   cudaStream_t stream_;
+  std::function<void()> before_run_;
 };
 
 }  // namespace
@@ -28,10 +35,10 @@ void begin_capture(cudaStream_t stream) {
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin to note work");
 }
 
-std::unique_ptr<CapturedProgram> end_capture(cudaStream_t stream) {
+std::unique_ptr<CapturedProgram> end_capture(cudaStream_t stream, std::function<void()> before_run) {
   cudaGraph_t graph = nullptr;
   check_cuda(cudaStreamEndCapture(stream, &graph), "note work");
-  return std::make_unique<CapturedGraph>(graph, stream);
+  return std::make_unique<CapturedGraph>(graph, stream, std::move(before_run));
 }
 
 }  // namespace tessera::cuda

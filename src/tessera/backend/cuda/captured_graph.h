@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <memory>
 
 #include "tessera/runtime/device.h"
@@ -10,6 +11,7 @@
 namespace tessera::cuda {
 
 void begin_capture(cudaStream_t stream);
-std::unique_ptr<CapturedProgram> end_capture(cudaStream_t stream);
+// `before_run`: what the stream has to be given before the graph, and on which GPU.
+std::unique_ptr<CapturedProgram> end_capture(cudaStream_t stream, std::function<void()> before_run);
 
 }  // namespace tessera::cuda

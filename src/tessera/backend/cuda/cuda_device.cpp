@@ -174,7 +174,7 @@ class CudaDevice final : public Device {
   }
   std::unique_ptr<CapturedProgram> end_capture() override {
     ready();
-    return cuda::end_capture(stream_.get());
+    return cuda::end_capture(stream_.get(), [this] { ready(); });
   }
   std::int64_t used_bytes() const override {
     made_current(ordinal_);

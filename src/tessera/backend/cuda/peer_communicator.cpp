@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "tessera/backend/cuda/copy_rectangle.h"
 #include "tessera/backend/cuda/shared_by_ranks.h"
 #include "tessera/backend/cuda/sum_of_ranks.h"
 
@@ -85,9 +86,8 @@ void PeerCommunicator::all_gather(const void* part, void* whole, Strips strips, 
     for (int peer = 0; peer < size(); ++peer) {
       std::byte* const to = static_cast<std::byte*>(whole) + static_cast<std::size_t>(peer) * strip;
       if (seen(peer) == to || strip == 0) continue;
-      check_cuda(cudaMemcpy2DAsync(to, strip * static_cast<std::size_t>(size()), seen(peer), strip, strip,
-                                   static_cast<std::size_t>(strips.outer), cudaMemcpyDefault, stream),
-                 "gather from the ranks");
+      copy_rectangle(to, seen(peer), {strip * static_cast<std::size_t>(size()), strip}, strip,
+                     static_cast<std::size_t>(strips.outer), stream, "gather from the ranks");
     }
   });
 }

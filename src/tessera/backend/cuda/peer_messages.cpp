@@ -6,15 +6,17 @@
 
 namespace tessera::cuda {
 
-PeerMessages::Buffer::Buffer(std::int64_t num_bytes) : capacity(num_bytes) {
+PeerMessages::Buffer::Buffer(int to, std::int64_t num_bytes) : receiver(to), capacity(num_bytes) {
   check_cuda(cudaMalloc(&data, static_cast<std::size_t>(num_bytes)), "allocate a message's buffer");
 }
 
-PeerMessages::Buffer& PeerMessages::Pool::take(std::int64_t num_bytes) {
+PeerMessages::Buffer& PeerMessages::Pool::take(int to, std::int64_t num_bytes) {
   const std::lock_guard lock(mutex);
-  const auto fits = [&](const Buffer& buffer) { return !buffer.in_use && buffer.capacity >= num_bytes; };
+  const auto fits = [&](const Buffer& buffer) {
+    return !buffer.in_use && buffer.receiver == to && buffer.capacity >= num_bytes;
+  };
   const auto found = std::ranges::find_if(buffers, fits);
-  Buffer& buffer = found != buffers.end() ? *found : buffers.emplace_back(num_bytes);
+  Buffer& buffer = found != buffers.end() ? *found : buffers.emplace_back(to, num_bytes);
   buffer.in_use = true;
   buffer.bytes = num_bytes;
   return buffer;
@@ -29,8 +31,8 @@ PeerMessages::PeerMessages(Communicator& group)
     : host_(group), pools_(shared_by_ranks(group, std::make_shared<Pool>())) {}
 
 void PeerMessages::send(const void* data, std::int64_t bytes, int to, int tag, DeviceStream stream) {
-  Buffer* const buffer = &pools_[static_cast<std::size_t>(host_.rank())]->take(bytes);
-  buffer->emptied.hold(stream);
+  Buffer* const buffer = &pools_[static_cast<std::size_t>(host_.rank())]->take(to, bytes);
+  if (buffer->emptied) buffer->emptied->hold(stream);
   check_cuda(cudaMemcpyAsync(buffer->data, data, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream),
              "copy a message");
   buffer->filled.record(stream);
@@ -45,7 +47,8 @@ void PeerMessages::receive(void* data, std::int64_t bytes, int from, int tag, De
   buffer->filled.hold(stream);
   check_cuda(cudaMemcpyAsync(data, buffer->data, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream),
              "copy a message");
-  buffer->emptied.record(stream);
+  if (!buffer->emptied) buffer->emptied.emplace();
+  buffer->emptied->record(stream);
   pools_[static_cast<std::size_t>(from)]->give_back(*buffer);
 }
 

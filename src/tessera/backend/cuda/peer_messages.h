@@ -3,12 +3,14 @@
 //
 // A send copies its data into a buffer of the sender's, in the order of its stream, and tells the receiver by
 // a word through the host where that lies; the receiver copies it out in the order of its own stream and
-// gives the buffer back. Buffers are kept: a pipeline allocates in its first step only.
+// gives the buffer back. Buffers are kept, for the same receiver: a pipeline allocates in its first step
+// only.
 #pragma once
 
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tessera/backend/cuda/cuda_stream.h"
@@ -25,19 +27,21 @@ class PeerMessages final : public DeviceMessages {
 
  private:
   struct Buffer {
-    explicit Buffer(std::int64_t num_bytes);
+    Buffer(int to, std::int64_t num_bytes);
     ~Buffer() { cudaFree(data); }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
 
+    int receiver = 0;
     void* data = nullptr;
     std::int64_t capacity = 0, bytes = 0;
-    Event filled, emptied;
+    Event filled;
+    std::optional<Event> emptied;  // the receiver's: an event is recorded on the GPU that it was made on
     bool in_use = true;
   };
   // One rank's buffers. Its own thread takes them, the receivers' threads give them back.
   struct Pool {
-    Buffer& take(std::int64_t num_bytes);
+    Buffer& take(int to, std::int64_t num_bytes);
     void give_back(Buffer& buffer);
 
     std::mutex mutex;

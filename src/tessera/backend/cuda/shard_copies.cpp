@@ -1,6 +1,6 @@
 #include "tessera/backend/cuda/shard_copies.h"
 
-#include "tessera/backend/cuda/cuda_call.h"
+#include "tessera/backend/cuda/copy_rectangle.h"
 
 namespace tessera::cuda {
 
@@ -19,17 +19,17 @@ void copy_shard(const CollectiveAttrs& attrs, int rank, std::int64_t elem_bytes,
     }
   }
   placement.dim = 0;
-  const auto whole_pitch = static_cast<std::size_t>(row.num_elems() * elem_bytes);
-  const auto part_pitch = static_cast<std::size_t>(local_shape(row, placement).num_elems() * elem_bytes);
+  const auto whole_distance = static_cast<std::size_t>(row.num_elems() * elem_bytes);
+  const auto part_distance = static_cast<std::size_t>(local_shape(row, placement).num_elems() * elem_bytes);
   for_each_shard_run(row, placement, attrs.num_ranks, rank, [&](const ShardRun& run) {
     std::byte* const in_whole = whole + run.whole_offset * elem_bytes;
     std::byte* const in_part = part + run.local_offset * elem_bytes;
     const auto width = static_cast<std::size_t>(run.count * elem_bytes);
-    const bool to_shard = direction == ShardCopy::to_shard;
-    check_cuda(cudaMemcpy2DAsync(to_shard ? in_part : in_whole, to_shard ? part_pitch : whole_pitch,
-                                 to_shard ? in_whole : in_part, to_shard ? whole_pitch : part_pitch, width,
-                                 rows, cudaMemcpyDeviceToDevice, stream),
-               "copy a shard");
+    if (direction == ShardCopy::to_shard) {
+      copy_rectangle(in_part, in_whole, {part_distance, whole_distance}, width, rows, stream, "copy a shard");
+    } else {
+      copy_rectangle(in_whole, in_part, {whole_distance, part_distance}, width, rows, stream, "copy a shard");
+    }
   });
 }
 

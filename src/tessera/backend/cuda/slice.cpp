@@ -1,7 +1,7 @@
 // slice, pad, concat: rectangles of bytes, which the copy engine moves; no element type is named.
 #include "tessera/ops/slice.h"
 
-#include "tessera/backend/cuda/cuda_call.h"
+#include "tessera/backend/cuda/copy_rectangle.h"
 #include "tessera/backend/cuda/kernel.h"
 
 namespace tessera::cuda {
@@ -21,9 +21,8 @@ struct Columns {
 };
 
 void copy_columns(Context& context, const Columns& from, const Columns& to, std::size_t num_bytes) {
-  check_cuda(cudaMemcpy2DAsync(to.first_row, to.row_bytes, from.first_row, from.row_bytes, num_bytes,
-                               to.num_rows, cudaMemcpyDeviceToDevice, context.stream),
-             "copy columns");
+  copy_rectangle(to.first_row, from.first_row, {to.row_bytes, from.row_bytes}, num_bytes, to.num_rows,
+                 context.stream, "copy columns");
 }
 
 }  // namespace
