@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "tessera/base/error.h"
 #include "tessera/cli/options.h"
 #include "tessera/comm/launch_environment.h"
 #include "tessera/train/run_ranks.h"
@@ -40,6 +41,7 @@ int run(int argc, char** argv) {
   if (!speaks) return 0;
   std::printf(failed == 0 ? "%s: all within bounds\n" : "%s: %d quantities out of bounds\n", folder.c_str(),
               failed);
+  TS_CHECK(std::fflush(stdout) == 0 && std::ferror(stdout) == 0, "cannot write all of the output");
   return failed == 0 ? 0 : 1;
 }
 

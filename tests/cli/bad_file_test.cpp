@@ -106,6 +106,8 @@ TEST_F(BadModelTest, ShapesThatDoNotMatch) {
   expect_refused_everywhere({"model.safetensors: tensor \"model.layers.0.mlp.gate_proj.weight\"",
                              "found F32 [96,32], expected f32 [80,32]"});
   expect_refusal({"train", "run.yaml", "model.weights=model"},
+                 {"model.weights = model", "'intermediate_size' is 80 there and 48 here"});
+  expect_refusal({"train", "run.yaml", "model.weights=model/model.safetensors"},
                  {"model.safetensors", "model.embed_tokens.weight"});
   EXPECT_FALSE(fs::exists(path() / "run"));
 }

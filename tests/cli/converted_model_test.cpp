@@ -54,6 +54,7 @@ train: {steps: 8, seq_len: 16, global_batch: 4, micro_batch: 2, out: run}
 optimizer: {lr: 0.01}
 )");
   expect_success({"train", "small.yaml"});
+  expect_refusal({"convert", "run", "run"}, {"run holds a run or a checkpoint"});
   expect_success({"convert", "run", "hf"});
   expect_success({"convert", "hf", "back", "--to", "tessera"});
   const std::vector<float> trained = logits_of("run");

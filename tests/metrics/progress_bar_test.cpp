@@ -138,6 +138,21 @@ TEST_F(ProgressBarTest, UnknownTotalShowsTheStatusOnly) {
   EXPECT_EQ(output(), "\rread  7 documents\x1b[K");
 }
 
+// A full disk under the log ends no run.
+TEST_F(ProgressBarTest, LosesWhatCannotBeWritten) {
+  std::FILE* const full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  std::setbuf(full, nullptr);
+  {
+    ProgressBar bar(full, {.label = "train", .total = 10, .terminal = true});
+    bar.update(1, "status");
+    bar.print_line("line");
+    bar.finish("end");
+  }
+  EXPECT_NE(std::ferror(full), 0);
+  std::fclose(full);
+}
+
 TEST_F(ProgressBarTest, AnInterruptedBarLeavesAFreshLine) {
   make({.label = "a", .total = 4, .terminal = true}).update(1, "x");
   output();

@@ -193,7 +193,7 @@ TEST(ConfigSchema, BadOverridesAreRefused) {
 }
 
 TEST(ConfigSchema, WritesYamlThatLoadsToTheSameStruct) {
-  Sample sample{7, 1.0 / 3, true, "", Shape3::null, {}, {1e-300, 0.1}, {" ", "null", " a: #b\n'\"", "true"},
+  Sample sample{7, 1.0 / 3, true, "", Shape3::null, {}, {1e-30, 0.1}, {" ", "null", " a: #b\n'\"", "true"},
                 5};
   const std::string yaml = to_yaml(schema_of(sample));
   EXPECT_EQ(loaded(yaml), sample) << yaml;

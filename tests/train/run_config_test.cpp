@@ -238,6 +238,11 @@ TEST_F(RunConfigTest, OptimizerAndScheduleOfTheOriginals) {
   EXPECT_NE(refusal_of({"optimizer.gradient_dtype=bf16", "precision=bf16", "optimizer.name=lamb"})
                 .find("optimizer.gradient_dtype = bf16 does not go with optimizer.name = lamb"),
             std::string::npos);
+  for (const char* name : {"lamb", "sgd"}) {
+    EXPECT_NE(refusal_of({"optimizer.state_dtype=bf16", std::string("optimizer.name=") + name})
+                  .find("optimizer.state_dtype = bf16 is of optimizer.name = adamw alone"),
+              std::string::npos);
+  }
   EXPECT_EQ(refusal_of({"schedule.constant_steps=190"}),
             "schedule.warmup_steps = 20 is beyond train.steps - schedule.constant_steps = 10");
   EXPECT_EQ(refusal_of({"schedule.constant_steps=10", "schedule.decay_steps=100"}),

@@ -192,6 +192,28 @@ TEST(TrainerFolderTest, ResumeRefusesAnotherModelOrOtherSamples) {
   run.config.train.seq_len = 16;
   run.config.model.architecture.ffn_size = 64;
   expect_error([&] { run.train_into("run", true); }, {"step-00000002", "another model"});
+  run.config.model.architecture.ffn_size = 48;
+  run.config.optimizer.name = OptimizerName::lamb;
+  expect_error([&] { run.train_into("run", true); },
+               {"optimizer.name = lamb", "step-00000002 was trained with adamw"});
+  run.config.optimizer.name = OptimizerName::adamw;
+  write_corpus(run.path() / "corpus", tiny_tokens(2000));
+  expect_error([&] { run.train_into("run", true); }, {"the data have", "step-00000002 was trained on"});
+}
+
+TEST(TrainerFolderTest, WeightsOfAnotherModelAreRefused) {
+  TinyRun run;
+  run.config.train.steps = 2;
+  run.train_into("first");
+  run.config.model.weights = (run.path() / "first").string();
+  run.config.model.architecture.attention = {.heads = 8, .kv_heads = 4};
+  expect_error([&] { run.train_into("second"); },
+               {"model.weights = ", "first", "'num_attention_heads' is 4 there and 8 here"});
+  run.config.model.architecture.attention = {.heads = 4, .kv_heads = 2, .rope_theta = 500};
+  std::string said;
+  run.config.train.out = (run.path() / "second").string();
+  train(run.config, false, {.message = [&](const std::string& text) { said += text + "\n"; }});
+  EXPECT_NE(said.find("'rope_theta' is 10000 there and 500 here"), std::string::npos) << said;
 }
 
 TEST(TrainerFolderTest, ADamagedCheckpointIsRefused) {
@@ -275,7 +297,8 @@ TEST(TrainerStopTest, WeightsThatAreNotFiniteAreNotSaved) {
   run.config.optimizer.weight_decay = 2;
   run.config.schedule.warmup_steps = 0;
   run.config.train.steps = 1;
-  expect_error([&] { run.train_into("run"); }, {"embed.weight: element 0 is", "nan", "not saved", "optimizer.lr"});
+  expect_error([&] { run.train_into("run"); },
+               {"embed.weight: element 0 is", "nan", "not saved", "optimizer.lr"});
   EXPECT_TRUE(list_checkpoints(run.path() / "run").empty());
 }
 

@@ -7,6 +7,7 @@
 #include "tessera/cli/options.h"
 #include "tessera/text/tokenizer.h"
 #include "tessera/train/from_config.h"
+#include "tessera/train/run_report.h"
 #include "tessera/train/saved_model.h"
 #include "tessera/train/trainer.h"
 #include "tessera/train/weights.h"
@@ -51,6 +52,10 @@ int convert_command(int argc, const char* const* argv) {
   const std::unique_ptr<Device> device = make_device(RunConfig{});
   const WeightHolder weights = load_weights(saved, *device);
   if (format == "hf") {
+    const std::filesystem::path folder = to;
+    TS_CHECK(!std::filesystem::exists(folder / kRunConfigFile) && !find_latest_checkpoint(folder) &&
+                 !std::filesystem::exists(folder / kManifestName),
+             "{} holds a run or a checkpoint: expected another folder to write to", to);
     const std::map<std::string, std::string> tokenizer = read_tokenizer(saved.tokenizer);
     export_external_weights(to, WeightStore(*weights.executor), *saved.model);
     for (const auto& [name, text] : tokenizer) write_file(std::filesystem::path(to) / name, text);

@@ -61,6 +61,8 @@ int train_command(int argc, const char* const* argv) {
 
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
+  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
+  std::signal(SIGPIPE, SIG_IGN);  // nobody reads the log any more
   ProgressOptions progress = progress_options("train", config.train.steps);
   progress.line_seconds = std::numeric_limits<double>::infinity();  // log_every decides
   ProgressBar bar(stderr, progress);

@@ -68,9 +68,11 @@ class InstanceMaker {
 
   void add_document(std::int64_t document, std::vector<Instance>& instances) {
     const std::int64_t num_sentences = documents_.num_sentences(document);
+    const std::int64_t target =
+        random_.chance(options_.short_probability) ? 2 + random_.below(max_tokens_ - 1) : max_tokens_;
     for (std::int64_t first = 0; first < num_sentences;) {
       Pair pair;
-      first = take_pair(document, first, pair);
+      first = take_pair(document, first, target, pair);
       truncate(pair);
       instances.push_back(masked(pair));
     }
@@ -78,9 +80,7 @@ class InstanceMaker {
 
  private:
   // Sentences from `first` on until the target is reached; returns the first that is left for the next pair.
-  std::int64_t take_pair(std::int64_t document, std::int64_t first, Pair& pair) {
-    const std::int64_t target =
-        random_.chance(options_.short_probability) ? 2 + random_.below(max_tokens_ - 1) : max_tokens_;
+  std::int64_t take_pair(std::int64_t document, std::int64_t first, std::int64_t target, Pair& pair) {
     std::int64_t end = first, num_tokens = 0;
     while (end < documents_.num_sentences(document) && num_tokens < target)
       num_tokens += std::ssize(documents_.sentence(document, end++));

@@ -2,9 +2,9 @@
 // from the same place, with 15 % of the tokens masked.
 //
 // Used by `tessera data bert`. The rules are those of BERT's paper and its authors' program: a pair fills the
-// sequence (one in ten is shorter), and of the chosen tokens 80 % become [MASK], 10 % a random token and 10 %
-// stay. The random numbers are ours: a shard depends on the seed, its number and the documents alone, so
-// shards may be made in any order.
+// sequence (those of one document in ten are shorter), and of the chosen tokens 80 % become [MASK], 10 % a
+// random token and 10 % stay. The random numbers are ours: a shard depends on the seed, its number and the
+// documents alone, so shards may be made in any order.
 #pragma once
 
 #include <cstdint>

@@ -97,6 +97,9 @@ GptIndex::GptIndex(const GptIndexFiles& files, const GptIndexRequest& request, c
 }
 
 std::int64_t GptIndex::document(std::int64_t index) const {
+  TS_CHECK(index < doc_idx_.shape()[0],
+           "{}: a sample goes on behind element {}, the last one: it was made for another corpus; remove it",
+           doc_idx_.path().string(), index - 1);
   const std::int64_t document = element<std::int32_t>(doc_idx_, index);
   TS_CHECK(document >= documents_.begin && document < documents_.end,
            "{}: element {} is document {}, expected {} to {}: it was made for another split; remove it",

@@ -17,13 +17,19 @@ constexpr unsigned kGzipLevel = 4;  // h5py's
 constexpr std::int64_t kChunkBytes = 1 << 20;
 
 // The state that this guards is the library's own and is one per process; so must be the lock. Its messages
-// about errors go nowhere: ours name the file.
-std::unique_lock<std::mutex> lock_library() {
-  static std::mutex mutex;
-  std::unique_lock<std::mutex> lock(mutex);
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  return lock;
-}
+// about errors go nowhere: ours name the file. A thread that left some behind would keep the library from
+// closing when the program ends.
+class LibraryLock {
+ public:
+  LibraryLock() : lock_(mutex_) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+  ~LibraryLock() { H5Eclear2(H5E_DEFAULT); }
+  LibraryLock(const LibraryLock&) = delete;
+  LibraryLock& operator=(const LibraryLock&) = delete;
+
+ private:
+  static inline std::mutex mutex_;
+  std::lock_guard<std::mutex> lock_;
+};
 
 // An id of the library's, given back when it goes.
 class Handle {
@@ -66,13 +72,13 @@ std::vector<hsize_t> dims_of(hid_t dataset) {
 
 Hdf5File::Hdf5File(const std::filesystem::path& path) : path_(path) {
   TS_CHECK(std::filesystem::exists(path), "cannot open {}: no such file", path.string());
-  const auto lock = lock_library();
+  const LibraryLock lock;
   file_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   TS_CHECK(file_ >= 0, "{}: not an HDF5 file, or one that is cut off", path.string());
 }
 
 Hdf5File::~Hdf5File() {
-  const auto lock = lock_library();
+  const LibraryLock lock;
   H5Fclose(file_);
 }
 
@@ -85,7 +91,7 @@ std::int64_t Hdf5File::open_dataset(const std::string& name) const {
 }
 
 std::vector<std::int64_t> Hdf5File::shape(const std::string& name) const {
-  const auto lock = lock_library();
+  const LibraryLock lock;
   const Handle dataset(open_dataset(name), H5Dclose);
   const std::vector<hsize_t> dims = dims_of(dataset.get());
   return {dims.begin(), dims.end()};
@@ -93,7 +99,7 @@ std::vector<std::int64_t> Hdf5File::shape(const std::string& name) const {
 
 template <class T>
 std::vector<T> Hdf5File::read(const std::string& name) const {
-  const auto lock = lock_library();
+  const LibraryLock lock;
   const Handle dataset(open_dataset(name), H5Dclose);
   const Handle type(H5Dget_type(dataset.get()), H5Tclose);
   TS_CHECK(H5Tget_class(type.get()) == H5T_INTEGER, "{}: dataset \"{}\" is not of integers", path_.string(),
@@ -112,7 +118,7 @@ template std::vector<std::int32_t> Hdf5File::read(const std::string&) const;
 template std::vector<std::int8_t> Hdf5File::read(const std::string&) const;
 
 Hdf5Writer::Hdf5Writer(std::filesystem::path path) : path_(std::move(path)) {
-  const auto lock = lock_library();
+  const LibraryLock lock;
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.get(), 1 << 20, false);
   file_ = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get());
@@ -120,14 +126,14 @@ Hdf5Writer::Hdf5Writer(std::filesystem::path path) : path_(std::move(path)) {
 }
 
 Hdf5Writer::~Hdf5Writer() {
-  const auto lock = lock_library();
+  const LibraryLock lock;
   H5Fclose(file_);
 }
 
 template <class T>
 void Hdf5Writer::write(const std::string& name, const std::vector<T>& values,
                        const std::vector<std::int64_t>& shape) {
-  const auto lock = lock_library();
+  const LibraryLock lock;
   std::vector<hsize_t> dims(shape.begin(), shape.end());
   hsize_t row = 1;
   for (std::size_t i = 1; i < dims.size(); ++i) row *= dims[i];
@@ -154,7 +160,7 @@ template void Hdf5Writer::write(const std::string&, const std::vector<std::int8_
 void Hdf5Writer::commit() {
   std::vector<char> bytes;
   {
-    const auto lock = lock_library();
+    const LibraryLock lock;
     H5Fflush(file_, H5F_SCOPE_GLOBAL);
     const ssize_t size = H5Fget_file_image(file_, nullptr, 0);
     TS_CHECK(size >= 0, "{}: the HDF5 library gives no image of the file", path_.string());

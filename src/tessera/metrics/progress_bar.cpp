@@ -96,12 +96,17 @@ std::string ProgressBar::plain_line() const {
   return fmt::format("{} {}%  {}  {} left", options_.label, percent, status_, human_duration(seconds_left()));
 }
 
+// A line that a full disk or a closed terminal does not take is lost; the work goes on.
+void ProgressBar::write(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), out_);
+}
+
 void ProgressBar::draw() {
   if (options_.terminal) {
-    fmt::print(out_, "\r{}{}", picture(), kClearToEnd);
+    write(fmt::format("\r{}{}", picture(), kClearToEnd));
     bar_is_shown_ = true;
   } else {
-    fmt::print(out_, "{}\n", plain_line());
+    write(plain_line() + "\n");
   }
   std::fflush(out_);
   last_output_time_ = options_.now();
@@ -118,9 +123,9 @@ void ProgressBar::update(std::int64_t done, std::string_view status) {
 }
 
 void ProgressBar::print_line(std::string_view line) {
-  if (bar_is_shown_) fmt::print(out_, "\r{}", kClearToEnd);
-  fmt::print(out_, "{}\n", line);
-  if (bar_is_shown_) fmt::print(out_, "\r{}{}", picture(), kClearToEnd);
+  if (bar_is_shown_) write(fmt::format("\r{}", kClearToEnd));
+  write(fmt::format("{}\n", line));
+  if (bar_is_shown_) write(fmt::format("\r{}{}", picture(), kClearToEnd));
   std::fflush(out_);
 }
 

@@ -43,6 +43,7 @@ class ProgressBar {
   double seconds_left() const;
   std::string picture() const;  // label, percentage, bar, status and time left within the width
   std::string plain_line() const;
+  void write(std::string_view text);
   void draw();
 
   std::FILE* out_;

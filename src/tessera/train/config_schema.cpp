@@ -76,7 +76,8 @@ std::string parse_item(const std::string& text, NumberRange range, double* value
   const bool too_low = range.above_min ? parsed <= range.min : parsed < range.min;
   const bool too_high = range.below_max ? parsed >= range.max : parsed > range.max;
   if (too_low || too_high) return fmt::format("found {}, expected {}", text, bounds(range));
-  if (std::abs(parsed) > std::numeric_limits<float>::max())
+  const bool vanishes = parsed != 0 && static_cast<float>(parsed) == 0;
+  if (vanishes || std::abs(parsed) > std::numeric_limits<float>::max())
     return fmt::format("found {}, expected a number that fp32 holds", text);
   *value = parsed;
   return "";

@@ -77,7 +77,6 @@ void Generator::extend(std::vector<std::int32_t>& ids, std::int64_t num_tokens,
   TS_CHECK(!ids.empty(), "generation needs at least one token to start from");
   Sampler sampler(options, std::ssize(logits_));
   const auto context = static_cast<std::size_t>(context_);
-  ids.reserve(ids.size() + static_cast<std::size_t>(num_tokens));
   std::size_t begin = ids.size() > context ? ids.size() - context : 0;
   for (std::int64_t i = 0; i < num_tokens; ++i) {
     if (ids.size() - begin > context) begin = ids.size() - std::max<std::size_t>(1, context / 2);

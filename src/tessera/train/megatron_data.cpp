@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <memory>
 
 #include "tessera/base/atomic_file.h"
@@ -101,6 +102,21 @@ Samples samples_of(std::shared_ptr<const Dataset> dataset) {
           dataset->num_samples()};
 }
 
+// Index maps are named after the corpus' file alone, as NeMo names them: in one folder two corpora of one
+// name would use the same.
+void check_own_maps(const std::string& cache, const std::vector<std::string>& prefixes) {
+  if (cache.empty()) return;
+  std::map<std::string, std::string> by_name;
+  for (const std::string& prefix : prefixes) {
+    const auto [found, is_new] = by_name.emplace(std::filesystem::path(prefix).filename().string(), prefix);
+    TS_CHECK(
+        is_new || found->second == prefix,
+        "data.cache = {}: the index maps of {} and {} would have the same name there: rename one of them, "
+        "or leave data.cache empty",
+        cache, found->second, prefix);
+  }
+}
+
 // num_samples 0: one pass over the part. None when a corpus has no documents for the part.
 std::optional<Samples> open_part(const DataRequest& request, const WeightedPrefixes& corpora, Part part,
                                  const std::string& split, std::int64_t num_samples) {
@@ -116,6 +132,7 @@ std::optional<Samples> open_part(const DataRequest& request, const WeightedPrefi
     if (num_samples == 0) one_pass += parts.back().samples_per_epoch();
   }
   const std::int64_t wanted = num_samples > 0 ? num_samples : one_pass;
+  check_own_maps(request.config.data.cache, corpora.prefixes);
   if (corpora.weights.empty()) return samples_of(parts[0].open(wanted));
   const std::vector<std::int64_t> counts = blend_sample_counts(wanted, corpora.weights);
   std::vector<std::shared_ptr<const GptDataset>> datasets;

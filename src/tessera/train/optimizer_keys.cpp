@@ -9,10 +9,18 @@ namespace {
 constexpr NumberRange kNotNegative{.min = 0};
 constexpr NumberRange kFraction{.min = 0, .max = 1, .below_max = true};
 
+std::vector<std::string> optimizer_names() {
+  return {"adamw", "lamb", "sgd"};
+}
+
 }  // namespace
 
+std::string optimizer_text(OptimizerName name) {
+  return optimizer_names()[static_cast<std::size_t>(name)];
+}
+
 void declare_optimizer(ConfigSchema& s, OptimizerKeys& optimizer) {
-  s.choice("optimizer.name", &optimizer.name, "update rule", {"adamw", "lamb", "sgd"});
+  s.choice("optimizer.name", &optimizer.name, "update rule", optimizer_names());
   s.choice("optimizer.form", &optimizer.form,
            "adamw: torch.optim's, or transformers' (eps beside the uncorrected root, decay after the step)",
            {"torch", "transformers"});
@@ -59,6 +67,9 @@ void validate_optimizer(const OptimizerKeys& optimizer) {
   TS_CHECK(optimizer.name != OptimizerName::lamb || optimizer.gradient_dtype == PrecisionName::fp32,
            "optimizer.gradient_dtype = bf16 does not go with optimizer.name = lamb, which keeps its direction "
            "in the gradient's place");
+  TS_CHECK(optimizer.name == OptimizerName::adamw || optimizer.state_dtype == PrecisionName::fp32,
+           "optimizer.state_dtype = bf16 is of optimizer.name = adamw alone, which rounds stochastically: "
+           "others would lose every update that is smaller than half of a weight's last place");
 }
 
 void validate_schedule(const ScheduleKeys& schedule, const OptimizerKeys& optimizer,

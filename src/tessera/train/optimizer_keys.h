@@ -45,6 +45,7 @@ struct ScheduleKeys {
   bool operator==(const ScheduleKeys&) const = default;
 };
 
+std::string optimizer_text(OptimizerName name);
 void declare_optimizer(ConfigSchema& schema, OptimizerKeys& optimizer);
 void declare_schedule(ConfigSchema& schema, ScheduleKeys& schedule);
 

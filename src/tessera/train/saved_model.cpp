@@ -47,6 +47,13 @@ SavedModel open_saved_model(const std::filesystem::path& path) {
   return saved;
 }
 
+std::unique_ptr<Model> model_of_weights(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return nullptr;
+  const bool said = std::filesystem::exists(path / kManifestName) ||
+                    std::filesystem::exists(path / "config.json") || find_latest_checkpoint(path);
+  return said ? open_saved_model(path).model : nullptr;
+}
+
 WeightHolder load_weights(const SavedModel& saved, Device& device) {
   BuiltGraph built = build_logits_graph(*saved.model, {1, 1}, DType::f32);
   WeightHolder holder{make_executor(device, std::move(built.graph)), std::move(built.parameters)};

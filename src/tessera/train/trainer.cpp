@@ -22,6 +22,7 @@
 #include "tessera/train/run_tokenizer.h"
 #include "tessera/train/same_model.h"
 #include "tessera/train/same_samples.h"
+#include "tessera/train/saved_model.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
 
@@ -175,6 +176,10 @@ void Run::start_weights() {
     initialize_weights(step_->weights(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
     return;
   }
+  if (const auto saved = model_of_weights(config_.model.weights)) {
+    check_weights_suit(saved->config_json(), model_->config_json(), config_.model.weights,
+                       callbacks_.message);
+  }
   load_weights_from(step_->weights(), *model_, step_->parameters(), config_.model.weights);
   callbacks_.message("starting from the weights in " + config_.model.weights);
 }
@@ -190,6 +195,15 @@ void Run::restore(const std::filesystem::path& folder) {
     RunConfig before;
     apply_yaml(before, run->second, (folder / kManifestName).string());
     check_same_samples(before, config_, folder.string(), callbacks_.message);
+    TS_CHECK(before.optimizer.name == config_.optimizer.name,
+             "optimizer.name = {}, but {} was trained with {}, whose state is of no use to it. To train on from "
+             "its weights alone, start a new run with model.weights",
+             optimizer_text(config_.optimizer.name), folder.string(), optimizer_text(before.optimizer.name));
+  }
+  if (const auto samples = properties.find(kSamplesProperty); samples != properties.end()) {
+    TS_CHECK(samples->second == std::to_string(data_.train->per_epoch),
+             "the data have {} samples, but {} was trained on {}: resuming would see others",
+             data_.train->per_epoch, folder.string(), samples->second);
   }
   load_checkpoint_state(step_->weights(), step_->parameters(), checkpoint);
   first_step_ = checkpoint.info().step;
@@ -250,7 +264,9 @@ void Run::save(std::int64_t steps_done) {
   CheckpointInfo info;
   info.step = steps_done;
   info.consumed_samples = steps_done * config_.train.global_batch;
-  info.properties = {{kModelConfigProperty, model_->config_json()}, {kRunConfigProperty, to_yaml(config_)}};
+  info.properties = {{kModelConfigProperty, model_->config_json()},
+                     {kRunConfigProperty, to_yaml(config_)},
+                     {kSamplesProperty, std::to_string(data_.train->per_epoch)}};
   last_checkpoint_ =
       save_checkpoint(config_.train.out, info, files, static_cast<int>(config_.train.keep_last)).string();
 }

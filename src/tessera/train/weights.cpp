@@ -177,7 +177,8 @@ void export_external_weights(const std::filesystem::path& folder, const WeightSt
 
 void load_weights_from(const WeightStore& store, const Model& model, std::span<const Parameter> parameters,
                        const std::filesystem::path& path) {
-  const std::filesystem::path newest = find_latest_checkpoint(path).value_or(path);
+  const bool folder = std::filesystem::is_directory(path);
+  const std::filesystem::path newest = folder ? find_latest_checkpoint(path).value_or(path) : path;
   if (std::filesystem::exists(newest / kManifestName)) {
     LoadedCheckpoint checkpoint(newest);
     load_checkpoint_weights(store, parameters, checkpoint);

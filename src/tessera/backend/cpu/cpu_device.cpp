@@ -7,6 +7,7 @@
 
 #include "tessera/backend/cpu/fma_peak.h"
 #include "tessera/backend/cpu/kernel.h"
+#include "tessera/base/machine_memory.h"
 
 namespace tessera {
 namespace {
@@ -25,6 +26,10 @@ class MappedMemory final : public DeviceMemory {
  public:
   explicit MappedMemory(std::int64_t num_bytes) : num_bytes_(static_cast<std::size_t>(num_bytes)) {
     if (num_bytes_ == 0) return;
+    // The kernel would give the pages, and end the process when it has no more of them.
+    const std::int64_t machine = machine_memory_bytes();
+    TS_CHECK(num_bytes <= machine, "cannot allocate {:.1f} GB: this machine has {:.1f} GB of memory",
+             static_cast<double>(num_bytes) / 1e9, static_cast<double>(machine) / 1e9);
     data_ = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
     TS_CHECK(data_ != MAP_FAILED, "cannot allocate {} bytes of memory: {}", num_bytes, errno_text(errno));

@@ -1,0 +1,11 @@
+// How much memory this process can have at most: the machine's, or what a container or a batch system leaves
+// it of that. Asked by the CPU device, which would otherwise be ended by the kernel in the middle of a run.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera {
+
+std::int64_t machine_memory_bytes();
+
+}  // namespace tessera
