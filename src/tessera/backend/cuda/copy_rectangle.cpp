@@ -5,7 +5,8 @@
 
 namespace tessera::cuda {
 
-// CUDA refuses distances of 2 GiB and more: rows so long are few, and copied one by one.
+// CUDA promises copies of rectangles for distances below 2 GiB (cudaDevAttrMaxPitch) alone. Longer rows are
+// few, and copied one by one.
 void copy_rectangle(void* to, const void* from, RowDistances distances, std::size_t row_bytes,
                     std::size_t num_rows, cudaStream_t stream, const char* what) {
   constexpr std::size_t kMostDistance = std::numeric_limits<int>::max();
