@@ -100,6 +100,25 @@ TEST_F(TextBlocksTest, GroupJsonLinesAndSeveralFiles) {
   EXPECT_EQ(read_blocks(ensure({folder_ / "a.txt"}).prefix), naive_blocks(lines_, 64, 1000));
 }
 
+// Before a text without characters too: its ids are then that one alone.
+TEST_F(TextBlocksTest, PutTheTokenThatBeginsTextsBeforeEach) {
+  put_file(folder_ / "b.txt", "ab\n\nc\n");
+  put_file(folder_ / "c.jsonl", "{\"text\": \"de\"}\n\n{\"text\": \"\"}\n");
+  options_.block_size = 3;
+  options_.keep_newlines = false;
+  options_.begin_of_text = '^';
+  EXPECT_EQ(read_blocks(ensure({folder_ / "b.txt", folder_ / "c.jsonl"}).prefix),
+            (std::vector<std::string>{"^ab", "^^c", "^de"}));  // and ^ left over
+
+  options_.block_size = 64;
+  options_.keep_newlines = true;
+  std::vector<std::string> texts = lines_;
+  for (std::string& text : texts) text.insert(0, "^");
+  EXPECT_EQ(read_blocks(ensure({folder_ / "a.txt"}).prefix), naive_blocks(texts, 64, 1000));
+  options_.begin_of_text = 256;
+  expect_error([&] { ensure({folder_ / "a.txt"}); }, "the tokenizer gave id 256");
+}
+
 TEST_F(TextBlocksTest, AreUsedAgainUntilSomethingChanges) {
   const TextBlockFiles made = ensure({folder_ / "a.txt"});
   const int before = num_encoders_;
@@ -116,6 +135,11 @@ TEST_F(TextBlocksTest, AreUsedAgainUntilSomethingChanges) {
   options_.tokenizer = "another";
   EXPECT_FALSE(ensure({folder_ / "a.txt"}).reused);
   options_.block_size = 32;
+  EXPECT_FALSE(ensure({folder_ / "a.txt"}).reused);
+  EXPECT_TRUE(ensure({folder_ / "a.txt"}).reused);
+  options_.begin_of_text = 1;
+  EXPECT_FALSE(ensure({folder_ / "a.txt"}).reused);
+  options_.begin_of_text = 2;
   EXPECT_FALSE(ensure({folder_ / "a.txt"}).reused);
   EXPECT_TRUE(ensure({folder_ / "a.txt"}).reused);
   put_file(folder_ / "a.txt", std::string(100, 'x'));

@@ -67,6 +67,7 @@ TEST(GoldenIds, Gpt2) {
   EXPECT_EQ(tokenizer->decode(expected_ids("gpt2")), sample());
   EXPECT_EQ(tokenizer->vocab_size(), 50257);
   EXPECT_EQ(tokenizer->end_of_document(), 50256);
+  EXPECT_EQ(tokenizer->begin_of_text(), std::nullopt);
   EXPECT_EQ(tokenizer->id_of(" the"), 262);
 }
 
@@ -75,6 +76,7 @@ TEST(GoldenIds, GptNeox) {
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(kVocabularies / "gpt-neox/tokenizer.json");
   expect_golden_ids(*tokenizer, "gpt-neox");
   EXPECT_EQ(tokenizer->end_of_document(), 0);
+  EXPECT_EQ(tokenizer->begin_of_text(), std::nullopt);
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("def f(x):\n        return x")),
             "def f(x):\n        return x");
 }
@@ -87,6 +89,7 @@ TEST(GoldenIds, BertUncased) {
   EXPECT_TRUE(wordpiece->lower_case());
   EXPECT_EQ(tokenizer->vocab_size(), 30522);
   EXPECT_EQ(tokenizer->id_of("[MASK]"), 103);
+  EXPECT_EQ(tokenizer->begin_of_text(), std::nullopt);
   expect_golden_ids(*tokenizer, "bert-uncased");
 }
 
@@ -94,6 +97,7 @@ TEST(GoldenIds, LlamaLike) {
   if (nothing_to_compare_with()) return;
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(kGolden / "llama-like.model");
   expect_golden_ids(*tokenizer, "llama-like");
+  EXPECT_EQ(tokenizer->begin_of_text(), 1);
   EXPECT_EQ(tokenizer->end_of_document(), 2);
 }
 

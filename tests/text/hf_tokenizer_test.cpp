@@ -139,13 +139,44 @@ TEST_F(HfTokenizerTest, RefusesWhatItWouldNotDo) {
   expect("/normalizer", {{"type", "Lowercase"}}, "normalizer is Lowercase, expected none or NFC");
   expect("/pre_tokenizer/type", "Metaspace", "pre_tokenizer is Metaspace, expected ByteLevel");
   expect("/pre_tokenizer/add_prefix_space", true, "pre_tokenizer.add_prefix_space is true, expected false");
-  expect("/post_processor", {{"type", "TemplateProcessing"}}, "post_processor is TemplateProcessing");
+  expect("/post_processor", {{"type", "BertProcessing"}},
+         "post_processor is BertProcessing, expected none or ByteLevel or TemplateProcessing");
   expect("/model/byte_fallback", true, "model.byte_fallback is true");
   expect("/model/unk_token", "<unk>", "model.unk_token is \"<unk>\"");
   expect("/added_tokens/0/lstrip", true, "added token \"<|endoftext|>\".lstrip is true");
   expect("/added_tokens/3/id", 999, "has id 999");
   expect("/model/merges/0", "no such", "which is not in the vocabulary");
   expect("/model", nullptr, "it has no object \"model\"");
+}
+
+TEST_F(HfTokenizerTest, KnowsTheTokenThatATemplatePutsBeforeTexts) {
+  EXPECT_EQ(load().begin_of_text(), std::nullopt);
+  const Json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const Json token = {{"SpecialToken", {{"id", "<|endoftext|>"}, {"type_id", 0}}}};
+  Json& processor = file_["post_processor"];
+  processor = {
+      {"type", "TemplateProcessing"},
+      {"single", {text}},
+      {"special_tokens",
+       {{"<|endoftext|>", {{"id", "<|endoftext|>"}, {"ids", {399}}, {"tokens", {"<|endoftext|>"}}}}}}};
+  EXPECT_EQ(load().begin_of_text(), std::nullopt);
+  const Ids ids = load().encode("one two");
+  processor["single"] = {token, text};
+  EXPECT_EQ(load().begin_of_text(), 399);
+  EXPECT_EQ(load().encode("one two"), ids);  // which has none
+
+  for (const Json& single : {Json{text, token}, Json{token, text, token}, Json{token, token, text},
+                             Json{token}, Json::array(), Json("A")}) {
+    processor["single"] = single;
+    expect_refused("expected a text and at most one token before it");
+  }
+  processor["single"] = {token, text};
+  processor["special_tokens"]["<|endoftext|>"]["ids"] = {399, 1};
+  expect_refused("puts the ids [399,1] before a text");
+  processor["special_tokens"]["<|endoftext|>"]["ids"] = {403};
+  expect_refused("puts id 403 before a text, but there are 403 tokens");
+  processor["special_tokens"] = Json::object();
+  expect_refused("not a tokenizer.json of the expected form");
 }
 
 TEST_F(HfTokenizerTest, RefusesAFileThatIsNotJson) {

@@ -115,10 +115,25 @@ TEST_F(SentencepieceTokenizerTest, MergesRunsAsTheLibraryDoes) {
 TEST_F(SentencepieceTokenizerTest, NamesItsSpecialPieces) {
   const SentencepieceTokenizer tokenizer(path_);
   EXPECT_EQ(tokenizer.vocab_size(), 400);
+  EXPECT_EQ(tokenizer.begin_of_text(), 1);
+  EXPECT_NE(tokenizer.encode("a").front(), 1);  // no id is added
   EXPECT_EQ(tokenizer.end_of_document(), 2);
   EXPECT_EQ(tokenizer.id_of("</s>"), 2);
   EXPECT_EQ(tokenizer.id_of("no such piece"), std::nullopt);
   EXPECT_FALSE(tokenizer.encodes_parts_alone());
+}
+
+TEST_F(SentencepieceTokenizerTest, AModelMayHaveNothingThatBeginsTexts) {
+  const std::string options = kLikeLlama;
+  const SentencepieceTokenizer like_t5(
+      train("t5", options + " --bos_id=-1 --pad_id=0 --eos_id=1 --unk_id=2"));
+  EXPECT_EQ(like_t5.begin_of_text(), std::nullopt);
+  EXPECT_EQ(like_t5.end_of_document(), 1);
+  // <s> as a word that texts may hold.
+  const SentencepieceTokenizer plain(
+      train("plain", options + " --bos_id=-1 --eos_id=1 --user_defined_symbols=<s>"));
+  EXPECT_TRUE(plain.id_of("<s>").has_value());
+  EXPECT_EQ(plain.begin_of_text(), std::nullopt);
 }
 
 TEST_F(SentencepieceTokenizerTest, DecodesWhatItEncodes) {

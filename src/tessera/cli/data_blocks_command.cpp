@@ -35,6 +35,7 @@ int data_blocks_command(int argc, const char* const* argv) {
   blocks.keep_newlines = !drop_newlines;
   blocks.json_key = key;
   blocks.vocab_size = tokenizer->vocab_size();
+  blocks.begin_of_text = tokenizer->begin_of_text();
   blocks.tokenizer = file_stamp(tokenizer_path);
   ThreadPool pool(num_threads(threads));
   fmt::print(

@@ -8,6 +8,24 @@
 #include "tessera/train/saved_model.h"
 
 namespace tessera {
+namespace {
+
+// What the model has seen before a text: the token that begins texts, else for an empty prompt the end of
+// the text before.
+std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& tokenizer_path,
+                                     const std::string& prompt) {
+  std::vector<std::int32_t> ids = tokenizer.encode(prompt);
+  std::optional<std::int32_t> first = tokenizer.begin_of_text();
+  if (!first && ids.empty()) {
+    first = tokenizer.end_of_document();
+    TS_CHECK(first.has_value(),
+             "{} has no token that begins or ends a text to start from: pass --prompt TEXT", tokenizer_path);
+  }
+  if (first) ids.insert(ids.begin(), *first);
+  return ids;
+}
+
+}  // namespace
 
 int generate_command(int argc, const char* const* argv) {
   std::string path, prompt, tokenizer_path;
@@ -16,7 +34,8 @@ int generate_command(int argc, const char* const* argv) {
   std::vector<std::string> overrides;
   Options options("tessera generate", "Continue a text with a trained model.");
   options.positional("MODEL", &path, "a run's folder, a checkpoint or a Hugging Face folder");
-  options.option("--prompt TEXT", &prompt, "how the text begins (default: the end-of-text token)");
+  options.option("--prompt TEXT", &prompt,
+                 "how the text begins (default: the token that begins or ends texts)");
   options.option("--tokens N", &num_tokens, "how many tokens to add");
   options.option("--temperature X", &sampling.temperature, "0: always the most likely token");
   options.option("--top-k N", &sampling.top_k, "choose among the N most likely; 0: all");
@@ -45,12 +64,7 @@ int generate_command(int argc, const char* const* argv) {
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
   check_vocabulary_fits(*tokenizer, tokenizer_path, saved.model->vocab_size());
   const std::optional<std::int32_t> end = tokenizer->end_of_document();
-  std::vector<std::int32_t> ids = tokenizer->encode(prompt);
-  if (ids.empty()) {
-    TS_CHECK(end.has_value(), "{} has no token that ends a text to start from: pass --prompt TEXT",
-             tokenizer_path);
-    ids.push_back(*end);
-  }
+  std::vector<std::int32_t> ids = prompt_ids(*tokenizer, tokenizer_path, prompt);
 
   const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);

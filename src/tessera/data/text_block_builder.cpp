@@ -64,6 +64,7 @@ struct TextBatch {
 
 void encode_line(const Line& line, const TextBlockOptions& options, const EncodeFunction& encode,
                  std::vector<std::int32_t>& append_to) {
+  if (options.begin_of_text) append_to.push_back(*options.begin_of_text);
   if (!line.json) {
     const bool cut = !options.keep_newlines && line.text.ends_with('\n');
     return encode(line.text.substr(0, line.text.size() - (cut ? 1 : 0)), append_to);

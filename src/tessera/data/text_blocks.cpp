@@ -31,6 +31,8 @@ std::string description(const std::vector<fs::path>& files, const TextBlockOptio
       "tokenizer: {}\n",
       options.block_size, options.texts_per_batch, options.keep_newlines, options.json_key,
       static_cast<int>(options.format), options.vocab_size, options.tokenizer);
+  // No line where there is none: blocks that were made before this was a choice stay good.
+  if (options.begin_of_text) text += fmt::format("before every text: {}\n", *options.begin_of_text);
   for (const fs::path& file : files) text += "text: " + stamp_of_one(file);
   return text;
 }

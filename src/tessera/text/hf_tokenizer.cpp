@@ -20,7 +20,7 @@ bool may_be_cut(std::string_view content) {
 }  // namespace
 
 HfTokenizer::HfTokenizer(HfTokenizerFile file)
-    : bpe_(std::move(file.vocabulary), BpeInput::utf8), nfc_(file.nfc) {
+    : bpe_(std::move(file.vocabulary), BpeInput::utf8), nfc_(file.nfc), begin_of_text_(file.begin_of_text) {
   std::string buffer;
   for (const auto& added : file.added) {
     if (added.normalized) {

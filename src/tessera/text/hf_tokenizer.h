@@ -27,6 +27,7 @@ class HfTokenizer : public Tokenizer {
   std::unique_ptr<TextEncoder> make_encoder() const override;
   std::string text_of(std::int32_t id) const override { return bpe_.text_of(id); }
   std::optional<std::int32_t> id_of(std::string_view token) const override { return bpe_.id_of(token); }
+  std::optional<std::int32_t> begin_of_text() const override { return begin_of_text_; }
   std::optional<std::int32_t> end_of_document() const override { return bpe_.end_of_document(); }
   bool encodes_parts_alone() const override { return encodes_parts_alone_; }
 
@@ -37,6 +38,7 @@ class HfTokenizer : public Tokenizer {
   AddedTokens in_text_;        // looked for in the text as given
   AddedTokens in_normalized_;  // looked for in the normalised text
   bool nfc_ = false;
+  std::optional<std::int32_t> begin_of_text_;
   bool encodes_parts_alone_ = true;
 };
 

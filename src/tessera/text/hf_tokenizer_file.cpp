@@ -36,19 +36,25 @@ class Reader {
     const Json normalizer = root_.value("normalizer", Json());
     out.nfc = !normalizer.is_null();
     read_vocabulary(out);
+    if (type_of("post_processor") == "TemplateProcessing") out.begin_of_text = read_template(out.vocabulary);
     return out;
   } catch (const Json::exception& error) {
     fail("{}: not a tokenizer.json of the expected form: {}", file_, error.what());
   }
 
  private:
-  void check_type(const char* step, const std::string& expected, bool may_be_absent) const {
+  std::string type_of(const char* step) const {
     const Json value = root_.value(step, Json());
-    if (value.is_null() && may_be_absent) return;
-    const std::string found =
-        value.is_object() ? value.value("type", "an object without type") : value.dump();
-    TS_CHECK(found == expected, "{}: {} is {}, expected {}{}", file_, step, found,
-             may_be_absent ? "none or " : "", expected);
+    if (value.is_null()) return "none";
+    return value.is_object() ? value.value("type", "an object without type") : value.dump();
+  }
+
+  void check_type(const char* step, const std::vector<std::string>& expected) const {
+    const std::string found = type_of(step);
+    std::string names;
+    for (const std::string& name : expected) names += (names.empty() ? "" : " or ") + name;
+    TS_CHECK(std::ranges::find(expected, found) != expected.end(), "{}: {} is {}, expected {}", file_, step,
+             found, names);
   }
 
   void check_value(const Json& object, const char* where, const char* key, const Json& expected) const {
@@ -59,16 +65,37 @@ class Reader {
   }
 
   void check_steps() const {
-    check_type("model", "BPE", false);
-    check_type("normalizer", "NFC", true);
-    check_type("pre_tokenizer", "ByteLevel", false);
-    check_type("post_processor", "ByteLevel", true);
+    check_type("model", {"BPE"});
+    check_type("normalizer", {"none", "NFC"});
+    check_type("pre_tokenizer", {"ByteLevel"});
+    check_type("post_processor", {"none", "ByteLevel", "TemplateProcessing"});
     check_value(root_["pre_tokenizer"], "pre_tokenizer", "add_prefix_space", false);
     check_value(root_["pre_tokenizer"], "pre_tokenizer", "use_regex", true);
     const Json& model = root_["model"];
     for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"})
       check_value(model, "model", key, nullptr);
     for (const char* key : {"byte_fallback", "ignore_merges"}) check_value(model, "model", key, false);
+  }
+
+  // What becomes of one text: itself, or one token and itself. What stands behind it would be lost.
+  std::optional<std::int32_t> read_template(const BpeVocabulary& vocabulary) const {
+    const Json& processor = root_["post_processor"];
+    const Json& single = processor.at("single");
+    const bool begins = single.size() == 2 && single.at(0).contains("SpecialToken");
+    const bool ends = !single.empty() && single.back().contains("Sequence");
+    TS_CHECK(ends && (begins || single.size() == 1),
+             "{}: post_processor.single is {}, expected a text and at most one token before it", file_,
+             single.dump());
+    if (!begins) return std::nullopt;
+    const auto token = single.at(0).at("SpecialToken").at("id").get<std::string>();
+    const Json& ids = processor.at("special_tokens").at(token).at("ids");
+    TS_CHECK(ids.size() == 1, "{}: post_processor puts the ids {} before a text, expected one id", file_,
+             ids.dump());
+    const auto id = ids.at(0).get<std::int32_t>();
+    TS_CHECK(id >= 0 && id < std::ssize(vocabulary.tokens),
+             "{}: post_processor puts id {} before a text, but there are {} tokens", file_, id,
+             vocabulary.tokens.size());
+    return id;
   }
 
   void read_added(HfTokenizerFile& out) const {

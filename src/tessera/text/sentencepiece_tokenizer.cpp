@@ -113,6 +113,13 @@ std::optional<std::int32_t> SentencepieceTokenizer::id_of(std::string_view token
   return id;
 }
 
+// The library gives -1 for a piece that the model does not have, as T5's no <s>, or that is not a control.
+std::optional<std::int32_t> SentencepieceTokenizer::begin_of_text() const {
+  const int id = processor_->bos_id();
+  if (id < 0) return std::nullopt;
+  return id;
+}
+
 std::optional<std::int32_t> SentencepieceTokenizer::end_of_document() const {
   const int id = processor_->eos_id();
   if (id < 0) return std::nullopt;

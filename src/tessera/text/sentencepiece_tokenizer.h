@@ -2,8 +2,8 @@
 // same ids, by merges of our own.
 //
 // Opened by open_tokenizer. The library puts a space before a text and treats a text as one, so a document is
-// never given in parts. No ids are added: </s> at the end of documents is the corpus builder's, as with every
-// tokenizer.
+// never given in parts. No ids are added: <s> before texts is the text blocks' and the prompt's, </s> at the
+// end of documents the corpus builder's, as with every tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ class SentencepieceTokenizer : public Tokenizer {
   std::string text_of(std::int32_t id) const override;
   std::string decode(std::span<const std::int32_t> ids) const override;
   std::optional<std::int32_t> id_of(std::string_view token) const override;
+  std::optional<std::int32_t> begin_of_text() const override;
   std::optional<std::int32_t> end_of_document() const override;
   bool encodes_parts_alone() const override { return false; }
 

@@ -41,6 +41,10 @@ class Tokenizer {
   // A token as its vocabulary file names it in text: "<|endoftext|>", "[MASK]", "</s>". For a few look-ups.
   virtual std::optional<std::int32_t> id_of(std::string_view token) const = 0;
 
+  // The id that the vocabulary's own program puts before every text: Llama's <s>. encode does not: where it
+  // belongs is for the caller to know.
+  virtual std::optional<std::int32_t> begin_of_text() const { return std::nullopt; }
+
   // The id that ends a document of a corpus: <|endoftext|>, [SEP], </s>.
   virtual std::optional<std::int32_t> end_of_document() const = 0;
 

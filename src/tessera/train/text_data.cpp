@@ -27,6 +27,7 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
   options.keep_newlines = keys.keep_newlines;
   options.json_key = keys.json_key;
   options.vocab_size = tokenizer.vocab_size();
+  options.begin_of_text = tokenizer.begin_of_text();
   options.tokenizer = file_stamp(keys.tokenizer);
   const std::vector<std::filesystem::path> files(texts.begin(), texts.end());
   ThreadPool pool(num_threads(request.config.threads));
