@@ -190,8 +190,11 @@ void check_options(const BertDocuments& documents, const BertInstanceOptions& op
   TS_CHECK(options.seq_len >= kSpecialTokens + 2 && options.max_predictions >= 1 && options.copies >= 1,
            "found a sequence of {} tokens, {} predictions and {} copies, expected at least {}, 1 and 1",
            options.seq_len, options.max_predictions, options.copies, kSpecialTokens + 2);
-  for (const double probability : {options.mask_probability, options.short_probability})
-    TS_CHECK(probability >= 0 && probability <= 1, "found the probability {}, expected 0 to 1", probability);
+  for (const auto& [of, probability] : {std::pair{"masked tokens", options.mask_probability},
+                                        {"short sequences", options.short_probability}}) {
+    TS_CHECK(probability >= 0 && probability <= 1, "the share of {}: found {}, expected 0 to 1", of,
+             probability);
+  }
 }
 
 }  // namespace
