@@ -153,7 +153,7 @@ TEST(BertInstances, RefuseWhatMakesNone) {
   expect_error([&] { make_bert_shard(counted_documents(), 0, 1, bad); }, "sequence of 4 tokens");
   bad = options();
   bad.mask_probability = 1.5;
-  expect_error([&] { make_bert_shard(counted_documents(), 0, 1, bad); }, "probability 1.5");
+  expect_error([&] { make_bert_shard(counted_documents(), 0, 1, bad); }, "masked tokens: found 1.5");
   expect_error([&] { make_bert_shard(counted_documents(), 0, 41, options()); }, "40 documents for 41 shards");
 }
 
