@@ -77,6 +77,8 @@ void Generator::extend(std::vector<std::int32_t>& ids, std::int64_t num_tokens,
   TS_CHECK(!ids.empty(), "generation needs at least one token to start from");
   Sampler sampler(options, std::ssize(logits_));
   const auto context = static_cast<std::size_t>(context_);
+  constexpr std::int64_t kFewTokens = 1 << 20;  // a text may be asked for until somebody stops it
+  ids.reserve(ids.size() + static_cast<std::size_t>(std::min(num_tokens, kFewTokens)));
   std::size_t begin = ids.size() > context ? ids.size() - context : 0;
   for (std::int64_t i = 0; i < num_tokens; ++i) {
     if (ids.size() - begin > context) begin = ids.size() - std::max<std::size_t>(1, context / 2);
