@@ -89,6 +89,9 @@ TEST(Checkpoint, LatestIsTheHighestCompleteStep) {
   fs::copy(run.folder.path() / "step-00000900", run.folder.path() / "step-5");
   EXPECT_EQ(find_latest_checkpoint(run.folder.path()), run.folder.path() / "step-100000000");
   EXPECT_EQ(list_checkpoints(run.folder.path()).size(), 3u);
+  const auto broken = list_broken_checkpoints(run.folder.path());
+  ASSERT_EQ(broken.size(), 1u);
+  EXPECT_EQ(broken.at(200000000), run.folder.path() / "step-200000000");
 }
 
 TEST(Checkpoint, KeepLastDeletesOlderStepsOnly) {

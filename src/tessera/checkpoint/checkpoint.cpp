@@ -123,6 +123,22 @@ void delete_older(const fs::path& run_dir, std::int64_t step, int keep_last) {
   for (auto old = checkpoints.begin(); old != newest; ++old) delete_checkpoint(old->second);
 }
 
+// Those that have a manifest, or those that have none.
+std::map<std::int64_t, fs::path> step_folders(const fs::path& run_dir, bool complete) {
+  std::map<std::int64_t, fs::path> folders;
+  for (const std::string& name : list_names(run_dir)) {
+    const auto step = parse_step_name(name);
+    if (!step) continue;
+    const fs::path manifest = run_dir / name / kManifestName;
+    std::error_code unreadable;
+    const bool found = fs::exists(manifest, unreadable);
+    TS_CHECK(!unreadable || unreadable == std::errc::not_a_directory, "cannot read {}: {}", manifest.string(),
+             unreadable.message());
+    if (found == complete) folders[*step] = run_dir / name;
+  }
+  return folders;
+}
+
 }  // namespace
 
 fs::path save_checkpoint(const fs::path& run_dir, const CheckpointInfo& info,
@@ -147,18 +163,11 @@ fs::path save_checkpoint(const fs::path& run_dir, const CheckpointInfo& info,
 }
 
 std::map<std::int64_t, fs::path> list_checkpoints(const fs::path& run_dir) {
-  std::map<std::int64_t, fs::path> checkpoints;
-  for (const std::string& name : list_names(run_dir)) {
-    const auto step = parse_step_name(name);
-    if (!step) continue;
-    const fs::path manifest = run_dir / name / kManifestName;
-    std::error_code unreadable;
-    const bool found = fs::exists(manifest, unreadable);
-    TS_CHECK(!unreadable || unreadable == std::errc::not_a_directory, "cannot read {}: {}", manifest.string(),
-             unreadable.message());
-    if (found) checkpoints[*step] = run_dir / name;
-  }
-  return checkpoints;
+  return step_folders(run_dir, /*complete=*/true);
+}
+
+std::map<std::int64_t, fs::path> list_broken_checkpoints(const fs::path& run_dir) {
+  return step_folders(run_dir, /*complete=*/false);
 }
 
 std::optional<fs::path> find_latest_checkpoint(const fs::path& run_dir) {

@@ -37,6 +37,8 @@ std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesyste
 
 // Complete checkpoints by step.
 std::map<std::int64_t, std::filesystem::path> list_checkpoints(const std::filesystem::path& run_dir);
+// What has a checkpoint's name and no manifest: damaged later, as a folder is named when all is in it.
+std::map<std::int64_t, std::filesystem::path> list_broken_checkpoints(const std::filesystem::path& run_dir);
 
 class LoadedCheckpoint {
  public:

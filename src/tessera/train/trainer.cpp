@@ -60,6 +60,9 @@ class Run {
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_what_is_passed_over(config, callbacks);
+    for (const auto& [step, folder] : list_broken_checkpoints(config.train.out)) {
+      callbacks_.message(fmt::format("passing over {}: it has no {}", folder.string(), kManifestName));
+    }
     callbacks_.message(memory_line(*step_, world_));
     if (step_->ranks() && !step_->ranks()->link_text().empty()) {
       callbacks_.message("ranks talk: " + step_->ranks()->link_text());
