@@ -109,9 +109,11 @@ TEST_F(BadDataTest, Blends) {
   refuse_blend("corpus,0.5", {"data.blend", "'corpus' as the weight of 0.5"});
   refuse_blend("0.5,corpus,0.5", {"data.blend: found 3 items", "a weight and a prefix"});
   refuse_blend("0.5,corpus,0.5,gone", {"gone.idx", "No such file"});
+  fs::create_directory(path() / "other");
+  for (const char* file : {"corpus.bin", "corpus.idx"}) fs::copy_file(path() / file, path() / "other" / file);
   refuse({"run.yaml", "data.kind=megatron", "data.prefix=", "data.split=1,0,0", "data.cache=maps",
-          "data.blend=0.5,corpus,0.5,./corpus"},
-         {"data.cache = maps", "corpus and ./corpus", "the same name"});
+          "data.blend=0.5,corpus,0.5,other/corpus"},
+         {"data.cache = maps", "corpus and other/corpus", "the same name"});
   refuse({"run.yaml", "data.kind=megatron", "data.blend=1,corpus"},
          {"data.prefix and data.blend are both given"});
   refuse({"run.yaml", "data.kind=megatron", "data.split=0,1,0"},

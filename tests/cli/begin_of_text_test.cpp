@@ -111,6 +111,18 @@ optimizer: {lr: 0.01}
   EXPECT_EQ(generated("the", " license"), "the license\n");
   EXPECT_EQ(generated("of the", " work"), "of the work\n");
   EXPECT_EQ(generated("", "the license"), " the license\n");
+
+  // Of documents the model has seen that they begin behind the end of another one.
+  expect_success({"data", "build", "--out", "documents", "--tokenizer", "small.model", "lines.jsonl"});
+  folder.write("tokens.yaml", R"(
+model: {type: llama, hidden_size: 32, layers: 2, heads: 4, ffn_size: 48}
+data: {kind: tokens, prefix: documents, tokenizer: small.model, valid_fraction: 0}
+train: {steps: 100, seq_len: 32, global_batch: 8, micro_batch: 8, out: run}
+optimizer: {lr: 0.01}
+)");
+  fs::remove_all(path() / "run");
+  expect_success({"train", "tokens.yaml"});
+  EXPECT_EQ(generated("", "the license"), " the license\n");
 }
 
 }  // namespace

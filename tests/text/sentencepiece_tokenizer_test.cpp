@@ -134,6 +134,9 @@ TEST_F(SentencepieceTokenizerTest, AModelMayHaveNothingThatBeginsTexts) {
       train("plain", options + " --bos_id=-1 --eos_id=1 --user_defined_symbols=<s>"));
   EXPECT_TRUE(plain.id_of("<s>").has_value());
   EXPECT_EQ(plain.begin_of_text(), std::nullopt);
+  // One whose program is told not to.
+  std::ofstream(folder_.path() / "tokenizer_config.json") << R"({"add_bos_token": false})";
+  EXPECT_EQ(SentencepieceTokenizer(path_).begin_of_text(), std::nullopt);
 }
 
 TEST_F(SentencepieceTokenizerTest, DecodesWhatItEncodes) {

@@ -201,7 +201,7 @@ TEST(TrainerFolderTest, ResumeRefusesAnotherModelOrOtherSamples) {
   expect_error([&] { run.train_into("run", true); }, {"the data have", "step-00000002 was trained on"});
 }
 
-TEST(TrainerFolderTest, WeightsOfAnotherModelAreRefused) {
+TEST(TrainerFolderTest, WeightsOfAnotherModelAreRefusedAndSlipsSaid) {
   TinyRun run;
   run.config.train.steps = 2;
   run.train_into("first");
@@ -210,10 +210,13 @@ TEST(TrainerFolderTest, WeightsOfAnotherModelAreRefused) {
   expect_error([&] { run.train_into("second"); },
                {"model.weights = ", "first", "'num_attention_heads' is 4 there and 8 here"});
   run.config.model.architecture.attention = {.heads = 4, .kv_heads = 2, .rope_theta = 500};
+  run.config.optimizer.no_decay = {"norm", "bais"};
   std::string said;
   run.config.train.out = (run.path() / "second").string();
   train(run.config, false, {.message = [&](const std::string& text) { said += text + "\n"; }});
   EXPECT_NE(said.find("'rope_theta' is 10000 there and 500 here"), std::string::npos) << said;
+  EXPECT_NE(said.find("no_decay: no parameter has 'bais' in its name"), std::string::npos) << said;
+  EXPECT_EQ(said.find("'norm'"), std::string::npos) << said;
 }
 
 TEST(TrainerFolderTest, ADamagedCheckpointIsRefused) {

@@ -32,6 +32,12 @@ RunConfig run_config_of(const SavedModel& saved) {
   return config;
 }
 
+bool holds_run(const std::filesystem::path& folder) {
+  return std::filesystem::is_directory(folder) &&
+         (std::filesystem::exists(folder / kRunConfigFile) ||
+          std::filesystem::exists(folder / kManifestName) || find_latest_checkpoint(folder));
+}
+
 }  // namespace
 
 int convert_command(int argc, const char* const* argv) {
@@ -49,13 +55,11 @@ int convert_command(int argc, const char* const* argv) {
   TS_CHECK(format == "hf" || format == "tessera", "--to: found '{}', expected 'hf' or 'tessera'", format);
 
   const SavedModel saved = open_saved_model(from);
+  TS_CHECK(format != "hf" || !holds_run(to),
+           "{} holds a run or a checkpoint: expected another folder to write to", to);
   const std::unique_ptr<Device> device = make_device(RunConfig{});
   const WeightHolder weights = load_weights(saved, *device);
   if (format == "hf") {
-    const std::filesystem::path folder = to;
-    TS_CHECK(!std::filesystem::exists(folder / kRunConfigFile) && !find_latest_checkpoint(folder) &&
-                 !std::filesystem::exists(folder / kManifestName),
-             "{} holds a run or a checkpoint: expected another folder to write to", to);
     const std::map<std::string, std::string> tokenizer = read_tokenizer(saved.tokenizer);
     export_external_weights(to, WeightStore(*weights.executor), *saved.model);
     for (const auto& [name, text] : tokenizer) write_file(std::filesystem::path(to) / name, text);

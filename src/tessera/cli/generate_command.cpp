@@ -11,11 +11,12 @@ namespace tessera {
 namespace {
 
 // What the model has seen before a text: the token that begins texts, else for an empty prompt the end of
-// the text before.
-std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& tokenizer_path,
-                                     const std::string& prompt) {
+// the text before. In corpora of documents no token begins them.
+std::vector<std::int32_t> prompt_ids(const SavedModel& saved, const Tokenizer& tokenizer,
+                                     const std::string& tokenizer_path, const std::string& prompt) {
   std::vector<std::int32_t> ids = tokenizer.encode(prompt);
-  std::optional<std::int32_t> first = tokenizer.begin_of_text();
+  const bool has_seen_it = !saved.run || saved.run->data.kind == DataKindName::text;
+  std::optional<std::int32_t> first = has_seen_it ? tokenizer.begin_of_text() : std::nullopt;
   if (!first && ids.empty()) {
     first = tokenizer.end_of_document();
     TS_CHECK(first.has_value(),
@@ -64,7 +65,7 @@ int generate_command(int argc, const char* const* argv) {
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
   check_vocabulary_fits(*tokenizer, tokenizer_path, saved.model->vocab_size());
   const std::optional<std::int32_t> end = tokenizer->end_of_document();
-  std::vector<std::int32_t> ids = prompt_ids(*tokenizer, tokenizer_path, prompt);
+  std::vector<std::int32_t> ids = prompt_ids(saved, *tokenizer, tokenizer_path, prompt);
 
   const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);

@@ -25,6 +25,12 @@ void on_interrupt(int signal) {
   }
 }
 
+// A terminal that closes says so more than once, by its shell and by itself.
+void on_hangup(int) {
+  int none = 0;
+  g_interrupts.compare_exchange_strong(none, 1);
+}
+
 void print_results(const RunConfig& config, const TrainSummary& summary) {
   std::printf("trained %lld steps, loss %.4f", static_cast<long long>(summary.steps_done), summary.last_loss);
   if (!std::isnan(summary.last_eval_loss)) {
@@ -61,7 +67,7 @@ int train_command(int argc, const char* const* argv) {
 
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
-  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
+  if (std::signal(SIGHUP, on_hangup) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
   std::signal(SIGPIPE, SIG_IGN);  // nobody reads the log any more
   ProgressOptions progress = progress_options("train", config.train.steps);
   progress.line_seconds = std::numeric_limits<double>::infinity();  // log_every decides

@@ -22,7 +22,6 @@ class OptimizerWriter {
   }
 
   void run() {
-    check_no_decay();
     clip();
     if (options_.parameter_norm) measure_parameters();
     switch (options_.kind) {
@@ -41,17 +40,6 @@ class OptimizerWriter {
     const auto named = [&](const std::string& part) { return name(p).find(part) != std::string::npos; };
     return (options_.decay_1d || graph_.type(p.parameter).shape.rank() > 1) &&
            std::ranges::none_of(options_.no_decay, named);
-  }
-  // A slip of the pen would let everything decay.
-  void check_no_decay() const {
-    const auto is_part = [&](const std::string& part) {
-      return std::ranges::any_of(parameters_, [&](const ParameterGradient& p) {
-        return name(p).find(part) != std::string::npos;
-      });
-    };
-    TS_CHECK(options_.no_decay.empty() || std::ranges::any_of(options_.no_decay, is_part),
-             "optimizer.no_decay: no parameter has '{}' in its name, nor another part that is given",
-             options_.no_decay[0]);
   }
   double decay(const ParameterGradient& p) const { return may_decay(p) ? options_.weight_decay : 0.0; }
 

@@ -2,8 +2,11 @@
 
 #include <sentencepiece_processor.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
+#include "tessera/base/parse_json.h"
 #include "tessera/text/sentencepiece_words.h"
 #include "tessera/text/word_cache.h"
 
@@ -16,6 +19,14 @@ SentencepieceTokenizer::SentencepieceTokenizer(const std::filesystem::path& path
   TS_CHECK(status.ok(), "{}: not a SentencePiece model: {}", path.string(), status.ToString());
   by_words_ = sentencepiece_words_stand_alone(bytes, *processor_);
   if (by_words_) merges_ = SentencepieceMerges::of_model(bytes);
+  read_settings(path.parent_path() / "tokenizer_config.json");
+}
+
+// Of transformers.
+void SentencepieceTokenizer::read_settings(const std::filesystem::path& path) try {
+  if (std::filesystem::exists(path)) begins_texts_ = parse_json(read_file(path)).value("add_bos_token", true);
+} catch (const nlohmann::json::exception& error) {
+  fail("{}: not as transformers writes it: {}", path.string(), error.what());
 }
 
 SentencepieceTokenizer::~SentencepieceTokenizer() = default;
@@ -116,7 +127,7 @@ std::optional<std::int32_t> SentencepieceTokenizer::id_of(std::string_view token
 // The library gives -1 for a piece that the model does not have, as T5's no <s>, or that is not a control.
 std::optional<std::int32_t> SentencepieceTokenizer::begin_of_text() const {
   const int id = processor_->bos_id();
-  if (id < 0) return std::nullopt;
+  if (id < 0 || !begins_texts_) return std::nullopt;
   return id;
 }
 

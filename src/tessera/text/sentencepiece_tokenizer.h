@@ -38,9 +38,12 @@ class SentencepieceTokenizer : public Tokenizer {
   bool encodes_parts_alone() const override { return false; }
 
  private:
+  void read_settings(const std::filesystem::path& path);
+
   class Encoder;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   bool by_words_ = false;
+  bool begins_texts_ = true;  // unless a tokenizer_config.json beside the model says add_bos_token: false
   std::optional<SentencepieceMerges> merges_;  // of words; none: the library's
 };
 

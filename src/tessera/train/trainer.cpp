@@ -60,6 +60,7 @@ class Run {
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_what_is_passed_over(config, callbacks);
+    say_what_no_decay_misses();
     for (const auto& [step, folder] : list_broken_checkpoints(config.train.out)) {
       callbacks_.message(fmt::format("passing over {}: it has no {}", folder.string(), kManifestName));
     }
@@ -97,7 +98,9 @@ class Run {
   void make_evaluator();
   double peak_of_all_ranks() const;
   void open_golden_losses();
+  std::unique_ptr<Model> model_beside_weights() const;
   void start_weights();
+  void say_what_no_decay_misses() const;
   void restore(const std::filesystem::path& folder);
   TrainSummary nothing_to_do() const;
   EvaluatedLoss evaluate();
@@ -174,12 +177,32 @@ void Run::open_golden_losses() {
                   golden_->size(), keys.golden_losses, keys.golden_tolerance));
 }
 
+// A slip of the pen in optimizer.no_decay would let everything decay.
+void Run::say_what_no_decay_misses() const {
+  for (const std::string& part : config_.optimizer.no_decay) {
+    const auto has_it = [&](const Parameter& p) { return p.name.find(part) != std::string::npos; };
+    if (std::ranges::any_of(step_->parameters(), has_it)) continue;
+    callbacks_.message(fmt::format("optimizer.no_decay: no parameter has '{}' in its name", part));
+  }
+}
+
+// Models that are not all expressed here, such as those with scaled angles, may have weights of use.
+std::unique_ptr<Model> Run::model_beside_weights() const {
+  try {
+    return model_of_weights(config_.model.weights);
+  } catch (const Error& e) {
+    callbacks_.message(
+        fmt::format("model.weights = {}: only shapes are compared, as {}", config_.model.weights, e.what()));
+    return nullptr;
+  }
+}
+
 void Run::start_weights() {
   if (config_.model.weights.empty()) {
     initialize_weights(step_->weights(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
     return;
   }
-  if (const auto saved = model_of_weights(config_.model.weights)) {
+  if (const auto saved = model_beside_weights()) {
     check_weights_suit(saved->config_json(), model_->config_json(), config_.model.weights,
                        callbacks_.message);
   }
@@ -198,10 +221,11 @@ void Run::restore(const std::filesystem::path& folder) {
     RunConfig before;
     apply_yaml(before, run->second, (folder / kManifestName).string());
     check_same_samples(before, config_, folder.string(), callbacks_.message);
-    TS_CHECK(before.optimizer.name == config_.optimizer.name,
-             "optimizer.name = {}, but {} was trained with {}, whose state is of no use to it. To train on from "
-             "its weights alone, start a new run with model.weights",
-             optimizer_text(config_.optimizer.name), folder.string(), optimizer_text(before.optimizer.name));
+    TS_CHECK(
+        before.optimizer.name == config_.optimizer.name,
+        "optimizer.name = {}, but {} was trained with {}, whose state is of no use to it. To train on from "
+        "its weights alone, start a new run with model.weights",
+        optimizer_text(config_.optimizer.name), folder.string(), optimizer_text(before.optimizer.name));
   }
   if (const auto samples = properties.find(kSamplesProperty); samples != properties.end()) {
     TS_CHECK(samples->second == std::to_string(data_.train->per_epoch),
