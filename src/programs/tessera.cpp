@@ -1,7 +1,5 @@
 // The program: finds the command, prints what it throws.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "tessera/cli/commands.h"
+#include "tessera/cli/options.h"
 #include "tessera/train/nearest_name.h"
 
 namespace {
@@ -36,35 +35,17 @@ void print_help(std::FILE* to) {
   for (const Command& c : kCommands) std::fprintf(to, "  %-10s%s\n", c.name.data(), c.summary.data());
 }
 
-// What was printed has arrived: a full disk shows only now.
-int with_output_written(int code, const char* command) {
-  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written || code != 0) return code;
-  std::fprintf(stderr, "tessera %s: cannot write all of the output: %s\n", command, std::strerror(errno));
-  return 1;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::string_view name = argc > 1 ? argv[1] : "--help";
+int run(std::string_view name, int argc, char** argv) {
   if (name == "--help" || name == "-h") {
     print_help(stdout);
-    return with_output_written(0, "--help");
+    tessera::check_output_written();
+    return 0;
   }
   for (const Command& command : kCommands) {
     if (command.name != name) continue;
-    try {
-      return with_output_written(command.run(argc - 1, argv + 1), argv[1]);
-    } catch (const std::bad_alloc&) {
-      std::fflush(stdout);
-      std::fprintf(stderr, "tessera %s: not enough memory\n", argv[1]);
-      return 1;
-    } catch (const std::exception& e) {
-      std::fflush(stdout);
-      std::fprintf(stderr, "tessera %s: %s\n", argv[1], e.what());
-      return 1;
-    }
+    const int code = command.run(argc - 1, argv + 1);
+    if (code == 0) tessera::check_output_written();
+    return code;
   }
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
@@ -72,4 +53,20 @@ int main(int argc, char** argv) {
                tessera::did_you_mean(name, names).c_str());
   print_help(stderr);
   return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* const name = argc > 1 ? argv[1] : "--help";
+  try {
+    return run(name, argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "tessera %s: not enough memory\n", name);
+  } catch (const std::exception& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "tessera %s: %s\n", name, e.what());
+  }
+  return 1;
 }

@@ -1,8 +1,8 @@
 // SharedLibrary: a library that is looked for when the program runs, and its functions by name.
 //
 // For what not every machine has: a program that is neither linked with it nor refuses to start without it.
-// Made by whoever declares the library's functions: backend/cuda of cuBLAS and cuDNN, comm/nccl
-// of NCCL.
+// Made by whoever declares the library's functions: backend/cuda of cuBLAS and cuDNN, comm/nccl of
+// NCCL.
 #pragma once
 
 #include <filesystem>

@@ -80,8 +80,8 @@ int eval_command(int argc, const char* const* argv) {
   const WeightHolder weights = load_weights(saved, *device);
   const BatchShape shape{std::min(config.train.micro_batch, samples->per_epoch), config.train.seq_len};
   Evaluator evaluator(*saved.model, shape, DType::f32, *device, *weights.executor);
-  const bool some = eval.max_batches > 0 && eval.max_batches <= samples->per_epoch / shape.batch;
-  const std::int64_t count = some ? eval.max_batches * shape.batch : samples->per_epoch;
+  const std::int64_t count =
+      eval.max_batches > 0 ? samples->num_in_batches(eval.max_batches, shape.batch) : samples->per_epoch;
   ProgressBar bar(stderr, progress_options("eval", count));
   const EvaluatedLoss losses =
       evaluator.evaluate(*samples, count, [&](std::int64_t done, const EvaluatedLoss& so_far) {

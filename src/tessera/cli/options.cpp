@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 
@@ -181,6 +182,11 @@ std::string Options::help() const {
   text += "Options:\n" + aligned(flags, width);
   if (!state_->footer.empty()) text += "\n" + state_->footer + "\n";
   return text;
+}
+
+void check_output_written() {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  TS_CHECK(written, "cannot write all of the output: {}", errno_text(errno));
 }
 
 void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used) {

@@ -54,6 +54,9 @@ class Options {
   std::unique_ptr<State> state_;
 };
 
+// Throws Error unless all that was printed has arrived: a full disk shows only now.
+void check_output_written();
+
 // Of a command that reads only some keys of a config: each key=value has one of these, or one below a name
 // that ends in a dot. Throws Error naming the key that would be passed over.
 void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used);

@@ -1,8 +1,9 @@
 // The data order as a pure function of (seed, global sample number).
 //
-// Used by whoever cuts tokens into samples (TokenBatches, blocks of text). The cursor of a run is one number, so a resume needs no saved generator and any
-// rank can compute any sample on its own. Every epoch is its own permutation of all samples. Shuffling an
-// index array, as Megatron does, would cost 8 bytes a sample and a pass over all of them at start-up.
+// Used by whoever cuts tokens into samples (TokenBatches, blocks of text). The cursor of a run is one number,
+// so a resume needs no saved generator and any rank can compute any sample on its own. Every epoch is its own
+// permutation of all samples. Shuffling an index array, as Megatron does, would cost 8 bytes a sample and a
+// pass over all of them at start-up.
 #pragma once
 
 #include <cstdint>

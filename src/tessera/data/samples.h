@@ -19,6 +19,10 @@ struct Samples {
   std::int64_t per_epoch = 0;  // distinct ones; later numbers come to them again
   bool pairs = false;          // whether batches have the fields of sentence pairs
 
+  // Distinct ones in so many batches; all, where there are no more.
+  std::int64_t num_in_batches(std::int64_t batches, std::int64_t batch_size) const {
+    return batches <= per_epoch / batch_size ? batches * batch_size : per_epoch;
+  }
   Batch make_batch(std::int64_t num_rows, std::int64_t seq_len) const {
     return pairs ? Batch::of_pairs(num_rows, seq_len) : Batch(num_rows, seq_len);
   }

@@ -13,7 +13,7 @@ namespace tessera {
 namespace {
 
 // Keys with which training may go on otherwise. Sizes of tables are held to the weights' shapes elsewhere.
-constexpr std::array<std::string_view, 19> kMayChange = {"architectures",
+constexpr std::array<std::string_view, 19> kMayDiffer = {"architectures",
                                                          "attention_dropout",
                                                          "attention_probs_dropout_prob",
                                                          "attn_pdrop",
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 19> kMayChange = {"architectures",
                                                          "vocab_size"};
 
 struct Differences {
-  std::vector<std::string> kept, changed;  // the latter of kMayChange
+  std::vector<std::string> wrong, allowed;
 };
 
 Differences differences(const std::string& saved, const std::string& described) {
@@ -50,8 +50,8 @@ Differences differences(const std::string& saved, const std::string& described) 
       return config.contains(key) ? config[key].dump() : "absent";
     };
     if (value(there) == value(here)) continue;
-    const bool may_change = std::ranges::find(kMayChange, key) != kMayChange.end();
-    (may_change ? found.changed : found.kept)
+    const bool may_differ = std::ranges::find(kMayDiffer, key) != kMayDiffer.end();
+    (may_differ ? found.allowed : found.wrong)
         .push_back(fmt::format("'{}' is {} there and {} here", key, value(there), value(here)));
   }
   return found;
@@ -61,18 +61,18 @@ Differences differences(const std::string& saved, const std::string& described) 
 
 void check_same_model(const std::string& saved, const std::string& described, const std::string& checkpoint) {
   Differences found = differences(saved, described);
-  found.kept.insert(found.kept.end(), found.changed.begin(), found.changed.end());
-  std::ranges::sort(found.kept);
-  TS_CHECK(found.kept.empty(), "{} was trained with another model than this config describes: {}", checkpoint,
-           joined(found.kept, ", "));
+  found.wrong.insert(found.wrong.end(), found.allowed.begin(), found.allowed.end());
+  std::ranges::sort(found.wrong);
+  TS_CHECK(found.wrong.empty(), "{} was trained with another model than this config describes: {}",
+           checkpoint, joined(found.wrong, ", "));
 }
 
 void check_weights_suit(const std::string& saved, const std::string& described, const std::string& weights,
                         const std::function<void(const std::string&)>& message) {
   const Differences found = differences(saved, described);
-  TS_CHECK(found.kept.empty(), "model.weights = {} are of another model than this config describes: {}",
-           weights, joined(found.kept, ", "));
-  for (const std::string& difference : found.changed) message(fmt::format("{}: {}", weights, difference));
+  TS_CHECK(found.wrong.empty(), "model.weights = {} are of another model than this config describes: {}",
+           weights, joined(found.wrong, ", "));
+  for (const std::string& difference : found.allowed) message(fmt::format("{}: {}", weights, difference));
 }
 
 }  // namespace tessera

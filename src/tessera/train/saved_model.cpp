@@ -34,24 +34,24 @@ SavedModel open_checkpoint(const std::filesystem::path& folder) {
 SavedModel open_saved_model(const std::filesystem::path& path) {
   TS_CHECK(std::filesystem::is_directory(path),
            "{} is not a folder: expected a run, a checkpoint or a Hugging Face model", path.string());
-  if (std::filesystem::exists(path / kManifestName)) return open_checkpoint(path);
-  if (const auto newest = find_latest_checkpoint(path)) return open_checkpoint(*newest);
+  std::optional<SavedModel> saved = find_saved_model(path);
   TS_CHECK(
-      std::filesystem::exists(path / "config.json"),
+      saved.has_value(),
       "{} holds no model: expected step-* checkpoints, a manifest.json, or a config.json with safetensors",
       path.string());
+  return std::move(*saved);
+}
+
+std::optional<SavedModel> find_saved_model(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return std::nullopt;
+  if (std::filesystem::exists(path / kManifestName)) return open_checkpoint(path);
+  if (const auto newest = find_latest_checkpoint(path)) return open_checkpoint(*newest);
+  if (!std::filesystem::exists(path / "config.json")) return std::nullopt;
   SavedModel saved;
   saved.weights = path;
   saved.model = load_model_config(path);
   if (!tokenizer_files(path).empty()) saved.tokenizer = path.string();
   return saved;
-}
-
-std::unique_ptr<Model> model_of_weights(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) return nullptr;
-  const bool said = std::filesystem::exists(path / kManifestName) ||
-                    std::filesystem::exists(path / "config.json") || find_latest_checkpoint(path);
-  return said ? open_saved_model(path).model : nullptr;
 }
 
 WeightHolder load_weights(const SavedModel& saved, Device& device) {

@@ -22,9 +22,8 @@ struct SavedModel {
 // The error says what the folder would need to be one of the three.
 SavedModel open_saved_model(const std::filesystem::path& path);
 
-// The model that the weights at `path` are of, where that is said beside them: a file of weights alone, or a
-// folder without config.json, says nothing.
-std::unique_ptr<Model> model_of_weights(const std::filesystem::path& path);
+// None where weights lie alone: in a file, or in a folder without config.json.
+std::optional<SavedModel> find_saved_model(const std::filesystem::path& path);
 
 // An executor that holds the model's weights in fp32, and a forward graph of a few tokens.
 struct WeightHolder {

@@ -98,7 +98,7 @@ class Run {
   void make_evaluator();
   double peak_of_all_ranks() const;
   void open_golden_losses();
-  std::unique_ptr<Model> model_beside_weights() const;
+  std::optional<SavedModel> model_beside_weights() const;
   void start_weights();
   void say_what_no_decay_misses() const;
   void restore(const std::filesystem::path& folder);
@@ -187,13 +187,13 @@ void Run::say_what_no_decay_misses() const {
 }
 
 // Models that are not all expressed here, such as those with scaled angles, may have weights of use.
-std::unique_ptr<Model> Run::model_beside_weights() const {
+std::optional<SavedModel> Run::model_beside_weights() const {
   try {
-    return model_of_weights(config_.model.weights);
+    return find_saved_model(config_.model.weights);
   } catch (const Error& e) {
     callbacks_.message(
         fmt::format("model.weights = {}: only shapes are compared, as {}", config_.model.weights, e.what()));
-    return nullptr;
+    return std::nullopt;
   }
 }
 
@@ -203,7 +203,7 @@ void Run::start_weights() {
     return;
   }
   if (const auto saved = model_beside_weights()) {
-    check_weights_suit(saved->config_json(), model_->config_json(), config_.model.weights,
+    check_weights_suit(saved->model->config_json(), model_->config_json(), config_.model.weights,
                        callbacks_.message);
   }
   load_weights_from(step_->weights(), *model_, step_->parameters(), config_.model.weights);
@@ -241,9 +241,9 @@ void Run::restore(const std::filesystem::path& folder) {
 
 // The same samples on every layout.
 EvaluatedLoss Run::evaluate() {
-  const std::int64_t all = data_.valid->per_epoch, batch = config_.train.micro_batch;
-  const bool some = config_.train.eval_batches <= all / batch;
-  return evaluator_->evaluate(*data_.valid, some ? config_.train.eval_batches * batch : all);
+  const Samples& valid = *data_.valid;
+  return evaluator_->evaluate(valid,
+                              valid.num_in_batches(config_.train.eval_batches, config_.train.micro_batch));
 }
 
 // Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept,
