@@ -33,6 +33,17 @@ struct UpdateElements {
   bool in_packs;                 // of kUpdatePack
 };
 
+// By one instruction: of an assignment of four 16-bit elements the compiler makes four in these kernels.
+template <int N, class T>
+__device__ void store_pack(T* to, const Pack<T, N>& pack) {
+  if constexpr (sizeof(pack) == sizeof(uint2)) {
+    const auto words = __builtin_bit_cast(uint2, pack);
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(words.x), "r"(words.y) : "memory");
+  } else {
+    *reinterpret_cast<Pack<T, N>*>(to) = pack;
+  }
+}
+
 template <int N, class Types>
 __device__ void load_weights(const UpdateElements<Types>& e, std::int64_t at, float (&w)[N]) {
   load<N>(e.param + at, w);
@@ -48,12 +59,16 @@ __device__ void load_weights(const UpdateElements<Types>& e, std::int64_t at, fl
 
 template <int N, class Types>
 __device__ void store_weights(const UpdateElements<Types>& e, std::int64_t at, const float (&w)[N]) {
-  store<N>(e.param + at, w);
+  using Param = typename Types::Param;
+  Pack<Param, N> rounded;
+#pragma unroll
+  for (int i = 0; i < N; ++i) rounded.elems[i] = narrow<Param>(w[i]);
+  store_pack<N>(e.param + at, rounded);
   if constexpr (Types::kSplit) {
     Pack<std::int16_t, N> low;
 #pragma unroll
     for (int i = 0; i < N; ++i) low.elems[i] = low_half(__float_as_uint(w[i]));
-    *reinterpret_cast<Pack<std::int16_t, N>*>(e.low + at) = low;
+    store_pack<N>(e.low + at, low);
   }
 }
 
