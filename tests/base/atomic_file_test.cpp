@@ -22,6 +22,24 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"file"});
 }
 
+TEST(AtomicFile, WritersDoNotWriteIntoEachOthersFiles) {
+  TemporaryFolder folder;
+  folder.write("file.partial", "what a killed writer has left");
+  AtomicFile first(folder.path() / "file");
+  first.write("first, ");
+  AtomicFile second(folder.path() / "file");
+  second.write("second");
+  EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"file.partial", "file.partial2"}));
+  first.write("whole");
+  first.commit();
+  EXPECT_EQ(bytes_of(folder.path() / "file"), "first, whole");
+  { AtomicFile third(folder.path() / "file"); }  // takes the name that is free again, and gives up
+  EXPECT_EQ(bytes_of(folder.path() / "file"), "first, whole");
+  second.commit();
+  EXPECT_EQ(bytes_of(folder.path() / "file"), "second");
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"file"});
+}
+
 // A rename over /dev/null would leave the machine without it.
 TEST(AtomicFile, OnlyFilesAreReplaced) {
   TemporaryFolder folder;

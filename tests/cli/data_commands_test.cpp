@@ -81,6 +81,8 @@ TEST_F(DataCommandsTest, BertMakesShards) {
   Batch batch = Batch::of_pairs(8, 16);
   shards.fill(0, batch);
   for (std::size_t row = 0; row < 8; ++row) EXPECT_EQ(batch.inputs[row * 16], 2);
+  expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "1", "text.txt"},
+                 {"shards/corpus_training_1.hdf5 is there already", "another --out"});
   folder.write("one.txt", "The license.\n");
   expect_refusal({"data", "bert", "--out", "none", "--tokenizer", "vocab.txt", "one.txt"},
                  {"found 1 documents in the texts, expected at least 2"});
@@ -103,6 +105,38 @@ TEST_F(DataCommandsTest, BlocksAreUsedAgain) {
   const ProgramResult made = expect_success(arguments), again = expect_success(arguments);
   EXPECT_NE(made.out.find("made 4 blocks of 5 tokens from 6 texts"), std::string::npos) << made.text();
   EXPECT_NE(again.out.find("reusing 4 blocks of 5 tokens"), std::string::npos) << again.text();
+}
+
+TEST_F(DataCommandsTest, BlocksMayLieBesideTheirTokenizer) {
+  fs::create_directory(path() / "words");
+  fs::copy(path() / "vocab.txt", path() / "words/vocab.txt");
+  const std::vector<std::string> arguments = {"data",  "blocks",  "--out", "words",   "--tokenizer",
+                                              "words", "--block", "5",     "text.txt"};
+  expect_success(arguments);
+  const ProgramResult again = expect_success(arguments);
+  EXPECT_NE(again.out.find("reusing 4 blocks of 5 tokens"), std::string::npos) << again.text();
+}
+
+// Maps of two orders would look right together.
+TEST_F(DataCommandsTest, IndexMapsAppearTogetherOrNotAtAll) {
+  const auto arguments = [](const char* seed) {
+    return std::vector<std::string>{"data",      "index", "--prefix", "corpus", "--seq",  "4",
+                                    "--samples", "50",    "--out",    "maps",   "--seed", seed};
+  };
+  expect_success(arguments("1"));
+  const auto maps = [&] {
+    std::vector<std::string> all;
+    for (const char* name : {"doc_idx.npy", "sample_idx.npy", "shuffle_idx.npy"})
+      all.push_back(bytes_of(path() / "maps" / name));
+    return all;
+  };
+  const std::vector<std::string> before = maps();
+  fs::create_symlink("/dev/full", path() / "maps/shuffle_idx.npy.partial");
+  expect_refusal(arguments("2"), {"cannot write maps/shuffle_idx.npy.partial: No space left on device"});
+  EXPECT_EQ(maps(), before);
+  EXPECT_EQ(partial_files(path()), std::vector<std::string>{});
+  expect_success(arguments("2"));
+  EXPECT_NE(maps(), before);
 }
 
 }  // namespace

@@ -69,6 +69,9 @@ TEST_F(InterruptTest, CtrlCFinishesTheStepAndSaves) {
     const ProgramResult result = program.wait(signal);
     const std::int64_t step = steps_logged(out);
     EXPECT_EQ(result.exit_code, 130) << result.text();
+    if (signal != SIGHUP) {  // then there is nobody to tell
+      EXPECT_NE(result.err.find("finishing this step, then saving"), std::string::npos) << result.text();
+    }
     EXPECT_NE(
         result.err.find(fmt::format("interrupted: finished step {} and saved {}/{}; go on with --resume",
                                     step, out, step_folder(step))),

@@ -72,6 +72,19 @@ TEST_F(RunFolderTest, AnUnreadableCheckpointIsNotPassedOver) {
       << result.text();
 }
 
+// The checkpoint before it is used, and this is said.
+TEST_F(RunFolderTest, ACheckpointWithoutItsManifestIsPassedOverAloud) {
+  expect_success({"train", "run.yaml", "train.steps=2", "train.save_every=1"});
+  fs::remove(path() / "run/step-00000002/manifest.json");
+  const std::vector<std::vector<std::string>> commands = {{"eval", "run", "--data", "corpus"},
+                                                          {"convert", "run", "hf"}};
+  for (const std::vector<std::string>& command : commands) {
+    const ProgramResult result = expect_success(command);
+    EXPECT_NE(result.err.find("passing over run/step-00000002: it has no manifest.json"), std::string::npos)
+        << result.text();
+  }
+}
+
 TEST_F(RunFolderTest, OutputThatCannotBeWritten) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"plan", "run.yaml"}, {"train", "--help"}, {"--help"}}) {

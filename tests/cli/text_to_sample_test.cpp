@@ -87,6 +87,10 @@ TEST_F(TextToSampleTest, ConvertsThereAndBack) {
   EXPECT_EQ(names_in(path() / "hf"),
             (std::vector<std::string>{"config.json", "merges.txt", "model.safetensors", "vocab.json"}));
   expect_success({"convert", "hf", "back", "--to", "tessera"});
+  for (const char* format : {"tessera", "hf"}) {
+    expect_refusal({"convert", "hf", "run", "--to", format},
+                   {"run holds a run or a checkpoint", "another folder"});
+  }
   expect_success({"convert", "back", "hf2"});
   for (const char* file : {"config.json", "merges.txt", "model.safetensors", "vocab.json"})
     EXPECT_TRUE(bytes_of(path() / "hf" / file) == bytes_of(path() / "hf2" / file)) << file;

@@ -281,6 +281,22 @@ TEST(OptimizerLayouts, Bf16StateUnderZero) {
   expect_same_bits(train_with(*llama, keys, "parallel.dp=2 parallel.zero1=true"), off);
 }
 
+// Three ranks hold two heads twice over: each has the shared one at another place.
+TEST(OptimizerLayouts, Bf16StateOfHeadsSharedUnevenlyIsRefused) {
+  const auto llama = make_llama({.vocab_size = 61,
+                                 .hidden_size = 48,
+                                 .layers = 1,
+                                 .heads = 6,
+                                 .kv_heads = 2,
+                                 .head_dim = 8,
+                                 .ffn_size = 48,
+                                 .max_positions = 64});
+  const std::vector<std::string> keys = {"precision=bf16", "optimizer.state_dtype=bf16"};
+  expect_error([&] { train_with(*llama, keys, "parallel.tp=3"); },
+               {"optimizer.state_dtype = bf16 does not go with parallel.tp = 3", "model.kv_heads"});
+  for (const char* layout : {"parallel.tp=2", "parallel.tp=6"}) train_with(*llama, keys, layout);
+}
+
 // All norms of all parameters travel together: one all-reduce per axis, beside the one of the global norm.
 TEST(OptimizerLayouts, NormsOfLambTakeOneCollectivePerAxis) {
   const auto llama = small_llama();

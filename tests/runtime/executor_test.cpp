@@ -17,10 +17,11 @@ class ExecutorTest : public testing::Test {
   std::unique_ptr<Device> device_ = make_cpu_device(2);
 
   std::unique_ptr<Executor> make(Graph graph, const PlanOptions& options = {},
-                                 const Executor* weights_of = nullptr) {
+                                 const Executor* weights_of = nullptr, const Executor* scratch_of = nullptr) {
     Plan plan = compile(
         graph, [&](const Graph& g, const Node& n) { return device_->workspace_bytes(g, n); }, options);
-    return std::make_unique<Executor>(std::move(graph), std::move(plan), *device_, weights_of);
+    return std::make_unique<Executor>(std::move(graph), std::move(plan), *device_, weights_of, nullptr,
+                                      scratch_of);
   }
   static Floats read(const TensorView& view) { return {view.as<float>().begin(), view.as<float>().end()}; }
 };
@@ -53,6 +54,31 @@ TEST_F(ExecutorTest, ExternalParametersAreReadWhereTheOtherKeepsThem) {
   training->run(Phase::update);
   evaluation->run(Phase::forward);
   EXPECT_EQ(read(evaluation->output("y")), (Floats{60, 80, 100}));
+}
+
+// y = x * x, of so many elements.
+Graph squared(std::int64_t size) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::f32, Shape{size}}, Role::batch);
+  graph.mark_output("y", mul(graph, "y", x, x));
+  return graph;
+}
+
+TEST_F(ExecutorTest, ScratchIsAnothersIfItFitsInThere) {
+  const auto lender = make(squared(300));
+  const auto small = make(squared(3), {}, nullptr, lender.get());
+  EXPECT_EQ(small->input("x").data, lender->input("x").data);
+  EXPECT_EQ(small->allocated_bytes(), small->plan().persistent_bytes);
+  const auto large = make(squared(3000), {}, nullptr, lender.get());
+  EXPECT_NE(large->input("x").data, lender->input("x").data);
+  EXPECT_EQ(large->allocated_bytes(), large->plan().arena_bytes());
+
+  for (Executor* const executor : {small.get(), large.get(), lender.get()}) {
+    const auto size = static_cast<std::size_t>(executor->input("x").num_elems());
+    executor->write<float>("x", Floats(size, 3.0f));
+    executor->run(Phase::forward);
+    EXPECT_EQ(read(executor->output("y")), Floats(size, 9.0f));
+  }
 }
 
 TEST_F(ExecutorTest, SlotsHoldTheirOwnBatchAndKeptValues) {

@@ -290,9 +290,41 @@ TEST(DataKindsRefusalTest, AnotherShareHeldOutIsNotResumed) {
                {"data.valid_fraction = 0.1", "was trained with 0.2", "other samples"});
   run.config.data.valid_fraction = DataKeys{}.valid_fraction;
   run.config.data.valid_prefix = run.config.data.prefix;
-  expect_error([&] { run.train_into("run", true); }, {"data.valid_fraction = 0,", "was trained with 0.2"});
+  expect_error([&] { run.train_into("run", true); },
+               {"data.valid_fraction beside validation data of its own = 0,", "was trained with 0.2"});
   run.config.data.valid_prefix.clear();
   run.config.data.valid_fraction = 0.2;
+  run.train_into("run", true);
+}
+
+// Refused before the maps of other documents are asked for.
+TEST(DataKindsRefusalTest, ValidationDataOfItsOwnChangeTheSplit) {
+  KindRun kind("megatron");
+  TinyRun& run = kind.run;
+  run.config.train.steps = 2;
+  run.train_into("run");
+  run.config.train.steps = 4;
+  run.config.data.valid_prefix = run.config.data.prefix;
+  expect_error([&] { run.train_into("run", true); },
+               {"data.split beside validation data of its own = 1,0,0", "was trained with 90,8,2"});
+  run.config.data.valid_prefix.clear();
+  run.train_into("run", true);
+}
+
+TEST(DataKindsTest, ABlendIsResumedWhereItsFilesHaveMoved) {
+  KindRun kind("blend");
+  TinyRun& run = kind.run;
+  run.config.train.steps = 2;
+  run.train_into("run");
+  run.config.train.steps = 4;
+  std::string& weight = run.config.data.blend[0];
+  std::string& prefix = run.config.data.blend[1];
+  weight = "0.4";
+  expect_error([&] { run.train_into("run", true); },
+               {"data.blend without its prefixes = 0.4,0.7", "was trained with 0.3,0.7"});
+  weight = "0.3";
+  for (const char* ending : {".bin", ".idx"}) fs::rename(prefix + ending, prefix + "-moved" + ending);
+  prefix += "-moved";
   run.train_into("run", true);
 }
 

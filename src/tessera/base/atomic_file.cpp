@@ -1,6 +1,8 @@
 #include "tessera/base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,23 +12,59 @@
 #include "tessera/base/error.h"
 
 namespace tessera {
+namespace {
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), partial_(path_) {
+// Whether the descriptor is of the file that has this name now: another writer may have renamed or removed
+// it since it was opened.
+bool is_still_at(int descriptor, const std::filesystem::path& path) {
+  struct stat opened = {}, named = {};
+  return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+bool is_regular(int descriptor) {
+  struct stat opened = {};
+  return ::fstat(descriptor, &opened) == 0 && S_ISREG(opened.st_mode);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code error;
   const std::filesystem::file_status found = std::filesystem::status(path_, error);
   // The rename would put a file in the place of a device such as /dev/null, for everybody.
   TS_CHECK(!std::filesystem::exists(found) || std::filesystem::is_regular_file(found),
            "cannot write {}: found {}, expected a file or nothing yet", path_.string(),
            std::filesystem::is_directory(found) ? "a folder" : "a device or a pipe");
-  partial_ += ".partial";
-  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  TS_CHECK(descriptor_ >= 0, "cannot create {}: {}", partial_.string(), errno_text(errno));
+  int number = 1;
+  while (!open_partial(number)) ++number;
 }
 
+// False if another writer has it. What a writer that was killed has left is written over; on file systems
+// without locks so is everything.
+bool AtomicFile::open_partial(int number) {
+  partial_ = path_;
+  partial_ += number == 1 ? ".partial" : fmt::format(".partial{}", number);
+  for (;;) {
+    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    TS_CHECK(descriptor_ >= 0, "cannot create {}: {}", partial_.string(), errno_text(errno));
+    if (!is_regular(descriptor_)) return true;  // through a link to a device, which all writers share
+    const bool taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!taken && is_still_at(descriptor_, partial_)) break;
+    ::close(std::exchange(descriptor_, -1));
+    if (taken) return false;
+  }
+  if (::ftruncate(descriptor_, 0) == 0) return true;
+  const int code = errno;
+  ::close(std::exchange(descriptor_, -1));
+  fail("cannot empty {}: {}", partial_.string(), errno_text(code));
+}
+
+// Renamed or removed before it is closed: then the next writer may have it.
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
-  ::close(descriptor_);
   ::unlink(partial_.c_str());
+  ::close(descriptor_);
 }
 
 void AtomicFile::fail_with_errno(const char* action) {
@@ -46,17 +84,10 @@ void AtomicFile::write(const void* data, std::size_t num_bytes) {
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) fail_with_errno("flush");
-  if (::close(std::exchange(descriptor_, -1)) != 0) {
-    const int code = errno;
-    ::unlink(partial_.c_str());
-    fail("cannot close {}: {}", partial_.string(), errno_text(code));
-  }
   std::error_code error;
   std::filesystem::rename(partial_, path_, error);
-  if (error) {
-    ::unlink(partial_.c_str());
-    fail("cannot rename {} to {}: {}", partial_.string(), path_.string(), error.message());
-  }
+  TS_CHECK(!error, "cannot rename {} to {}: {}", partial_.string(), path_.string(), error.message());
+  ::close(std::exchange(descriptor_, -1));
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {

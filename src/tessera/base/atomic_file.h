@@ -1,7 +1,8 @@
 // AtomicFile: a file that appears under its name whole or not at all.
 //
 // Bytes go to NAME.partial; commit() flushes them to the disk and renames. Every write is checked, so
-// a full disk throws an Error that names the file, and the unfinished file is removed.
+// a full disk throws an Error that names the file, and the unfinished file is removed. Of several writers at
+// once each has an unfinished file of its own (NAME.partial2, ...), and the last to commit wins.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,7 @@ class AtomicFile {
   void commit();
 
  private:
+  bool open_partial(int number);
   [[noreturn]] void fail_with_errno(const char* action);
 
   std::filesystem::path path_;

@@ -5,6 +5,7 @@
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/terminal.h"
 #include "tessera/text/tokenizer.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/run_report.h"
@@ -54,9 +55,8 @@ int convert_command(int argc, const char* const* argv) {
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(format == "hf" || format == "tessera", "--to: found '{}', expected 'hf' or 'tessera'", format);
 
-  const SavedModel saved = open_saved_model(from);
-  TS_CHECK(format != "hf" || !holds_run(to),
-           "{} holds a run or a checkpoint: expected another folder to write to", to);
+  const SavedModel saved = open_saved_model(from, print_to_stderr);
+  TS_CHECK(!holds_run(to), "{} holds a run or a checkpoint: expected another folder to write to", to);
   const std::unique_ptr<Device> device = make_device(RunConfig{});
   const WeightHolder weights = load_weights(saved, *device);
   if (format == "hf") {

@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
@@ -32,6 +34,25 @@ BertDocuments read_documents(const Tokenizer& tokenizer, const std::vector<std::
   return documents;
 }
 
+// Training reads all shards of a folder: those of an earlier call, of which there were more, too.
+void check_no_other_shards(const std::filesystem::path& folder, const std::string& name,
+                           std::int64_t num_shards) {
+  if (!std::filesystem::is_directory(folder)) return;
+  const std::string begin = name + "_training_", end = ".hdf5";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.starts_with(begin) || !file.ends_with(end)) continue;
+    std::int64_t shard = -1;
+    const char* const last = file.data() + file.size() - end.size();
+    const auto number = std::from_chars(file.data() + begin.size(), last, shard);
+    const bool written_again = number.ec == std::errc{} && number.ptr == last && shard < num_shards;
+    TS_CHECK(written_again,
+             "{} is there already, and training would read it with the {} shards: expected "
+             "another --out, or no other shards of this name",
+             entry.path().string(), num_shards);
+  }
+}
+
 }  // namespace
 
 int data_bert_command(int argc, const char* const* argv) {
@@ -59,6 +80,7 @@ int data_bert_command(int argc, const char* const* argv) {
   TS_CHECK(!files.empty() && !out.empty() && !tokenizer_path.empty(),
            "tessera data bert needs --out FOLDER, --tokenizer PATH and at least one FILE; see --help");
   TS_CHECK(num_shards >= 1, "--shards: found {}, expected at least 1", num_shards);
+  check_no_other_shards(out, name, num_shards);
 
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
   instances.seed = static_cast<std::uint64_t>(seed);

@@ -37,7 +37,7 @@ int data_blocks_command(int argc, const char* const* argv) {
   blocks.json_key = key;
   blocks.vocab_size = tokenizer->vocab_size();
   blocks.begin_of_text = tokenizer->begin_of_text();
-  blocks.tokenizer = file_stamp(tokenizer_path);
+  blocks.tokenizer = tokenizer_stamp(tokenizer_path);
   ThreadPool pool(num_threads(threads));
   fmt::print(
       "{}\n",

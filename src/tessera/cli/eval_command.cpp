@@ -68,11 +68,11 @@ int eval_command(int argc, const char* const* argv) {
   TS_CHECK(eval.batch >= 0, "--batch: found {}, expected at least 1", eval.batch);
   TS_CHECK(eval.max_batches >= 0, "--batches: found {}, expected 0 or more", eval.max_batches);
 
-  const SavedModel saved = open_saved_model(eval.model);
+  const SavedModel saved = open_saved_model(eval.model, print_to_stderr);
   const RunConfig config = eval_config(saved, eval);
   RunDataOptions parts;
   parts.train = false;
-  parts.message = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  parts.message = print_to_stderr;
   const std::optional<Samples> samples = open_run_data(config, *saved.model, parts).valid;
   TS_CHECK(samples.has_value(), "the run of {} held nothing out: pass --data PATH", eval.model);
 

@@ -2,6 +2,7 @@
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/terminal.h"
 #include "tessera/text/tokenizer.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/generate.h"
@@ -51,7 +52,7 @@ int generate_command(int argc, const char* const* argv) {
   check_sampling(sampling);
   sampling.seed = static_cast<std::uint64_t>(seed);
 
-  const SavedModel saved = open_saved_model(path);
+  const SavedModel saved = open_saved_model(path, print_to_stderr);
   TS_CHECK(saved.model->causal(),
            "{} does not continue texts: found a model that fills in masked words, expected a causal one",
            path);

@@ -3,6 +3,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tessera/base/error.h"
+
 namespace tessera {
 
 bool is_terminal(std::FILE* file) {
@@ -13,6 +15,10 @@ int terminal_width(std::FILE* file) {
   winsize size{};
   const bool known = ::ioctl(::fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : 80;
+}
+
+void print_to_stderr(const std::string& line) {
+  fmt::print(stderr, "{}\n", line);
 }
 
 ProgressOptions progress_options(std::string label, std::int64_t total) {

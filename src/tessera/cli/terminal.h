@@ -1,4 +1,4 @@
-// What the program's terminal is, and a progress bar made for it.
+// What the program's terminal is, a progress bar made for it, and lines beside the results.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,8 @@ namespace tessera {
 
 bool is_terminal(std::FILE* file);
 int terminal_width(std::FILE* file);
+
+void print_to_stderr(const std::string& line);
 
 ProgressOptions progress_options(std::string label, std::int64_t total);  // for a bar on stderr
 

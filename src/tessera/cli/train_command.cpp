@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -15,14 +17,19 @@
 namespace tessera {
 namespace {
 
-std::atomic<int> g_interrupts{0};  // a signal handler can reach nothing else
+// A signal handler can reach nothing else.
+std::atomic<int> g_interrupts{0};
+std::atomic<bool> g_speaks{false};  // rank 0 runs in this process
 
 // The first Ctrl-C asks for the end of the step; the second ends at once.
 void on_interrupt(int signal) {
   if (g_interrupts.fetch_add(1) > 0) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
+    return;
   }
+  constexpr std::string_view kText = "\nfinishing this step, then saving; once more ends at once\n";
+  if (g_speaks && ::write(STDERR_FILENO, kText.data(), kText.size()) < 0) return;  // nobody reads it
 }
 
 // A terminal that closes says so more than once, by its shell and by itself.
@@ -81,18 +88,17 @@ int train_command(int argc, const char* const* argv) {
   };
   callbacks.stop_requested = [] { return g_interrupts.load() > 0; };
   TrainSummary summary;
-  bool speaks = false;  // rank 0 runs in this process
   const bool under_mpi = launched_by_mpi(std::getenv);
   run_ranks(config, under_mpi, [&](Communicator* world) {
     const bool first = world == nullptr || world->rank() == 0;
+    if (first) g_speaks = true;
     for (const std::string& line : changes) {
       if (first) callbacks.message(line);
     }
     const TrainSummary mine = train(config, resume, callbacks, world);
     if (first || under_mpi) summary = mine;  // of local ranks only the first may write here
-    if (first) speaks = true;
   });
-  if (!speaks) return summary.stopped_early ? 130 : 0;
+  if (!g_speaks) return summary.stopped_early ? 130 : 0;
   if (summary.stopped_early) {
     bar.print_line(fmt::format("interrupted: finished step {} and saved {}; go on with --resume",
                                summary.steps_done, summary.checkpoint));

@@ -1,7 +1,10 @@
 // build_gpt_index: the arithmetic of the three maps. The order of the draws matters: the shuffles of doc_idx
-// come before those of shuffle_idx, from one generator.
+// come before those of shuffle_idx, from one generator. All three are written before the first appears: maps
+// of two orders would look right together.
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -13,6 +16,8 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kBufferedPlaces = 1 << 16;
+
+using WrittenFile = std::unique_ptr<NpyWriter>;  // not under its name yet
 
 template <class T>
 std::vector<T> make_doc_idx(const GptIndexRequest& request, const GptIndexPlan& plan, NumpyRandom& random) {
@@ -32,9 +37,10 @@ std::vector<T> make_doc_idx(const GptIndexRequest& request, const GptIndexPlan& 
 
 // Walks the documents, seq_len tokens a sample, and writes the place where each sample starts.
 template <class Place, class Document>
-void write_sample_idx(const IndexedDataset& corpus, std::int64_t seq_len, std::int64_t num_samples,
-                      std::span<const Document> doc_idx, const std::filesystem::path& path) {
-  NpyWriter file(path, npy_dtype<Place>(), {num_samples + 1, 2});
+WrittenFile write_sample_idx(const IndexedDataset& corpus, std::int64_t seq_len, std::int64_t num_samples,
+                             std::span<const Document> doc_idx, const std::filesystem::path& path) {
+  auto file =
+      std::make_unique<NpyWriter>(path, npy_dtype<Place>(), std::vector<std::int64_t>{num_samples + 1, 2});
   std::vector<Place> buffer;
   buffer.reserve(2 * kBufferedPlaces);
   std::size_t document = 0;
@@ -55,45 +61,45 @@ void write_sample_idx(const IndexedDataset& corpus, std::int64_t seq_len, std::i
     buffer.push_back(static_cast<Place>(document));
     buffer.push_back(static_cast<Place>(offset));
     if (buffer.size() == 2 * kBufferedPlaces || sample == num_samples) {
-      file.write(std::span<const Place>(buffer));
+      file->write(std::span<const Place>(buffer));
       buffer.clear();
     }
   }
-  file.commit();
+  return file;
 }
 
 template <class T>
-void write_array(const std::vector<T>& values, const std::filesystem::path& path) {
-  NpyWriter file(path, npy_dtype<T>(), {std::ssize(values)});
-  file.write(std::span<const T>(values));
-  file.commit();
+WrittenFile write_array(const std::vector<T>& values, const std::filesystem::path& path) {
+  auto file =
+      std::make_unique<NpyWriter>(path, npy_dtype<T>(), std::vector<std::int64_t>{std::ssize(values)});
+  file->write(std::span<const T>(values));
+  return file;
 }
 
 template <class T>
-void write_shuffle_idx(const GptIndexPlan& plan, NumpyRandom& random, const std::filesystem::path& path) {
+WrittenFile write_shuffle_idx(const GptIndexPlan& plan, NumpyRandom& random,
+                              const std::filesystem::path& path) {
   std::vector<T> samples(static_cast<std::size_t>(plan.num_samples));
   std::iota(samples.begin(), samples.end(), T{0});
   const auto together = static_cast<std::size_t>(plan.shuffled_together);
   random.shuffle(std::span(samples).first(together));
   random.shuffle(std::span(samples).subspan(together));
-  write_array(samples, path);
+  return write_array(samples, path);
 }
 
 template <class Document>
-void write_documents_and_samples(const IndexedDataset& corpus, const GptIndexRequest& request,
-                                 const GptIndexPlan& plan, NumpyRandom& random, const GptIndexFiles& files) {
+std::array<WrittenFile, 2> write_documents_and_samples(const IndexedDataset& corpus,
+                                                       const GptIndexRequest& request,
+                                                       const GptIndexPlan& plan, NumpyRandom& random,
+                                                       const GptIndexFiles& files) {
   const std::vector<Document> doc_idx = make_doc_idx<Document>(request, plan, random);
-  write_array(doc_idx, files.doc_idx);
   const std::span<const Document> documents(doc_idx);
   const auto write = [&]<class Place>(Place) {
-    write_sample_idx<Place>(corpus, request.seq_len, plan.num_samples, documents, files.sample_idx);
+    return write_sample_idx<Place>(corpus, request.seq_len, plan.num_samples, documents, files.sample_idx);
   };
   // Offsets are below the size of a sequence, which is 32-bit in the .idx itself.
-  if (request.wide || std::ssize(doc_idx) > std::numeric_limits<std::int32_t>::max()) {
-    write(std::int64_t{});
-  } else {
-    write(std::int32_t{});
-  }
+  const bool wide = request.wide || std::ssize(doc_idx) > std::numeric_limits<std::int32_t>::max();
+  return {write_array(doc_idx, files.doc_idx), wide ? write(std::int64_t{}) : write(std::int32_t{})};
 }
 
 }  // namespace
@@ -102,17 +108,15 @@ void build_gpt_index(const IndexedDataset& corpus, const GptIndexRequest& reques
                      const GptIndexFiles& files) {
   const GptIndexPlan plan = plan_gpt_index(corpus, request);
   NumpyRandom random(static_cast<std::uint32_t>(request.seed));
-  if (request.wide || request.documents.end > std::numeric_limits<std::int32_t>::max()) {
-    write_documents_and_samples<std::int64_t>(corpus, request, plan, random, files);
-  } else {
-    write_documents_and_samples<std::int32_t>(corpus, request, plan, random, files);
-  }
+  const auto [doc_idx, sample_idx] =
+      request.wide || request.documents.end > std::numeric_limits<std::int32_t>::max()
+          ? write_documents_and_samples<std::int64_t>(corpus, request, plan, random, files)
+          : write_documents_and_samples<std::int32_t>(corpus, request, plan, random, files);
   // The original's own bound for going to 64 bits.
-  if (request.wide || plan.num_samples >= std::numeric_limits<std::uint32_t>::max() - 1) {
-    write_shuffle_idx<std::int64_t>(plan, random, files.shuffle_idx);
-  } else {
-    write_shuffle_idx<std::uint32_t>(plan, random, files.shuffle_idx);
-  }
+  const auto shuffle_idx = request.wide || plan.num_samples >= std::numeric_limits<std::uint32_t>::max() - 1
+                               ? write_shuffle_idx<std::int64_t>(plan, random, files.shuffle_idx)
+                               : write_shuffle_idx<std::uint32_t>(plan, random, files.shuffle_idx);
+  for (NpyWriter* const file : {doc_idx.get(), sample_idx.get(), shuffle_idx.get()}) file->commit();
 }
 
 }  // namespace tessera

@@ -14,15 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string stamp_of_one(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  TS_CHECK(!error, "cannot read {}: {}", path.string(), error.message());
-  const auto changed = fs::last_write_time(path).time_since_epoch().count();
-  return fmt::format("{}, {} bytes, changed {}\n", fs::absolute(path).lexically_normal().string(), size,
-                     changed);
-}
-
 // All that the blocks depend on, one thing a line. Kept beside them and compared in full.
 std::string description(const std::vector<fs::path>& files, const TextBlockOptions& options) {
   std::string text = fmt::format(
@@ -33,7 +24,7 @@ std::string description(const std::vector<fs::path>& files, const TextBlockOptio
       static_cast<int>(options.format), options.vocab_size, options.tokenizer);
   // No line where there is none: blocks that were made before this was a choice stay good.
   if (options.begin_of_text) text += fmt::format("before every text: {}\n", *options.begin_of_text);
-  for (const fs::path& file : files) text += "text: " + stamp_of_one(file);
+  for (const fs::path& file : files) text += "text: " + file_stamp(file);
   return text;
 }
 
@@ -45,15 +36,12 @@ bool was_made(const fs::path& prefix, const fs::path& sidecar, const std::string
 }  // namespace
 
 std::string file_stamp(const fs::path& path) {
-  if (!fs::is_directory(path)) return stamp_of_one(path);
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  std::string text;
-  for (const fs::path& file : files) text += stamp_of_one(file);
-  return text;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  TS_CHECK(!error, "cannot read {}: {}", path.string(), error.message());
+  const auto changed = fs::last_write_time(path).time_since_epoch().count();
+  return fmt::format("{}, {} bytes, changed {}\n", fs::absolute(path).lexically_normal().string(), size,
+                     changed);
 }
 
 TextBlockFiles ensure_text_blocks(ThreadPool& pool, const std::vector<fs::path>& files,

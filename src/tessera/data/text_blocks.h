@@ -31,11 +31,12 @@ struct TextBlockOptions {
   std::string json_key = "text";
   std::int64_t vocab_size = 0;                // of the tokenizer
   std::optional<std::int32_t> begin_of_text;  // put before every text
-  // What identifies the tokenizer: blocks made with another one are not used again. See file_stamp.
+  // What identifies the tokenizer: blocks made with another one are not used again. See file_stamp; its own
+  // files alone, for the blocks may lie in its folder.
   std::string tokenizer;
 };
 
-// "PATH, N bytes, changed T": of a file, or of each file of a folder.
+// "PATH, N bytes, changed T" and a newline.
 std::string file_stamp(const std::filesystem::path& path);
 
 struct TextBlockFiles {

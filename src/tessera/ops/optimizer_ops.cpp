@@ -1,5 +1,7 @@
 #include "tessera/ops/optimizer_ops.h"
 
+#include <algorithm>
+
 #include "tessera/ops/elementwise.h"
 
 namespace tessera {
@@ -71,6 +73,20 @@ std::vector<ValueType> infer_adamw(const InferCall& call) {
   return outputs;
 }
 
+// bf16 is rounded by random bits that an element's place in the shard decides: copies that lie at different
+// places would drift apart.
+Attrs local_adamw(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
+  const bool moved = std::ranges::any_of(strategy.inputs[0].blocks, [&](const Block& block) {
+    return block.held > 1 && block.copies(call.num_ranks) > 1;
+  });
+  TS_CHECK(!moved || call.inputs[2].dtype != DType::bf16,
+           "optimizer.state_dtype = bf16 does not go with parallel.tp = {} here: ranks would share key and "
+           "value heads that each has at another place, and round them differently; expected a tp that "
+           "divides model.kv_heads or is a multiple of it",
+           call.num_ranks);
+  return local_range<AdamWAttrs>(call, attrs, strategy);
+}
+
 Cost cost_adamw(const Graph& graph, const Node& node) {
   return elementwise_cost(graph, node, 15);
 }
@@ -103,7 +119,7 @@ OpDef adamw_def() {
                                     "param:... m:... v:... low:...",
                         .cuts = ".",
                         .flat = true,
-                        .local_attrs = local_range<AdamWAttrs>},
+                        .local_attrs = local_adamw},
           .cost = cost_adamw,
           .in_place = {{0, 0, true}, {2, 1, true}, {3, 2, true}, {7, 3, true}}};
 }

@@ -69,7 +69,8 @@ struct Plan {
   // Of all slots of the chunks before `chunk`; without one, of all.
   std::int64_t kept_bytes_before(std::int32_t chunk) const;
   std::int64_t kept_bytes() const { return kept_bytes_before(static_cast<std::int32_t>(chunks.size())); }
-  std::int64_t arena_bytes() const { return persistent_bytes + kept_bytes() + temporary_bytes; }
+  std::int64_t scratch_bytes() const { return kept_bytes() + temporary_bytes; }
+  std::int64_t arena_bytes() const { return persistent_bytes + scratch_bytes(); }
 };
 
 // Scratch a node needs on the device the plan is for.

@@ -1,7 +1,6 @@
 #include "tessera/runtime/device.h"
 
 #include "tessera/comm/device_communicator.h"
-#include "tessera/runtime/host_tensor.h"
 
 namespace tessera {
 
@@ -18,15 +17,23 @@ std::unique_ptr<DeviceLink> Device::link(Communicator&) {
   return nullptr;
 }
 
+std::span<std::byte> Device::message_bytes(const TensorView& tensor) {
+  const auto num_bytes = static_cast<std::size_t>(tensor.num_bytes());
+  if (host_can_read()) return {static_cast<std::byte*>(tensor.data), num_bytes};
+  if (message_.size() < num_bytes) message_.resize(num_bytes);
+  return std::span(message_).first(num_bytes);
+}
+
 void Device::send(const TensorView& from, const RankGroups& ranks, int to, int tag) {
-  const HostTensor host(*this, from);
-  ranks.group(Group::pp).send(host.view().data, host.view().num_bytes(), to, tag);
+  const std::span<std::byte> bytes = message_bytes(from);
+  if (!host_can_read()) download(bytes, static_cast<const std::byte*>(from.data));
+  ranks.group(Group::pp).send(bytes.data(), std::ssize(bytes), to, tag);
 }
 
 void Device::receive(const TensorView& to, const RankGroups& ranks, int from, int tag) {
-  HostTensor host(*this, to);
-  ranks.group(Group::pp).receive(host.view().data, host.view().num_bytes(), from, tag);
-  host.write_back();
+  const std::span<std::byte> bytes = message_bytes(to);
+  ranks.group(Group::pp).receive(bytes.data(), std::ssize(bytes), from, tag);
+  if (!host_can_read()) upload(static_cast<std::byte*>(to.data), bytes);
 }
 
 void Device::mark(std::size_t moment) {

@@ -98,7 +98,11 @@ class Device {
   virtual bool host_can_read() const { return true; }
 
  private:
+  // The tensor where the host reaches it, or room for a message as long, kept for the next.
+  std::span<std::byte> message_bytes(const TensorView& tensor);
+
   std::vector<std::chrono::steady_clock::time_point> moments_;
+  std::vector<std::byte> message_;
 };
 
 }  // namespace tessera

@@ -7,12 +7,16 @@
 namespace tessera {
 
 Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of,
-                   const RankGroups* ranks)
+                   const RankGroups* ranks, const Executor* scratch_of)
     : graph_(std::move(graph)),
       plan_(std::move(plan)),
       device_(device),
       weights_of_(weights_of),
-      arena_(device.allocate(plan_.arena_bytes())),
+      borrowed_bytes_(scratch_of && plan_.scratch_bytes() <= scratch_of->plan_.scratch_bytes()
+                          ? plan_.scratch_bytes()
+                          : 0),
+      arena_(device.allocate(allocated_bytes())),
+      scratch_(borrowed_bytes_ > 0 ? scratch_of->scratch_ : arena_->data() + plan_.persistent_bytes),
       ranks_(ranks) {
   for (const Chunk& chunk : plan_.chunks) {
     auto& programs = programs_.emplace_back();
@@ -25,15 +29,14 @@ Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weigh
 }
 
 std::byte* Executor::address(const Location& location, int slot) const {
-  std::byte* const base = arena_->data();
   switch (location.region) {
     case Region::persistent:
-      return base + location.offset;
+      return arena_->data() + location.offset;
     case Region::kept:
-      return base + plan_.persistent_bytes + plan_.kept_bytes_before(location.chunk) +
+      return scratch_ + plan_.kept_bytes_before(location.chunk) +
              slot * plan_.chunks[static_cast<std::size_t>(location.chunk)].kept_bytes + location.offset;
     case Region::temporary:
-      return base + plan_.persistent_bytes + plan_.kept_bytes() + location.offset;
+      return scratch_ + plan_.kept_bytes() + location.offset;
     case Region::external:
     case Region::none:
       break;

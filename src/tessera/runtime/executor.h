@@ -28,9 +28,10 @@ struct ProgramRun {
 class Executor {
  public:
   // Runs the init program. `device` must outlive the executor, and so must `weights_of`, whose parameters or
-  // caches a plan that says so works on.
+  // caches a plan that says so works on, and `scratch_of`, whose kept and temporary values may be lost
+  // whenever this one runs: it has none of its own if they fit in there.
   Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of = nullptr,
-           const RankGroups* ranks = nullptr);
+           const RankGroups* ranks = nullptr, const Executor* scratch_of = nullptr);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -58,6 +59,8 @@ class Executor {
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
   Device& device() const { return device_; }
+  // Of its own: the plan's arena, unless the scratch is another's.
+  std::int64_t allocated_bytes() const { return plan_.arena_bytes() - borrowed_bytes_; }
 
  private:
   struct BoundCall {
@@ -94,7 +97,9 @@ class Executor {
   Plan plan_;
   Device& device_;
   const Executor* weights_of_;
+  std::int64_t borrowed_bytes_ = 0;
   std::unique_ptr<DeviceMemory> arena_;
+  std::byte* scratch_ = nullptr;  // kept values, then temporary ones
   const RankGroups* ranks_;
   std::vector<std::array<std::vector<BoundProgram>, kNumPhases>> programs_;  // [chunk][phase][slot]
   bool reduces_early_ = false;                                               // the plan has early collectives

@@ -1,5 +1,5 @@
 // HostTensor: a device's tensor as the host sees it: the tensor itself where the host can read the device's
-// memory, else a copy. Used where weights are read and written, logits looked at and messages sent.
+// memory, else a copy. Used where weights are read and written and logits looked at.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ std::unique_ptr<Executor> make_executor(Device& device, Graph graph, const Execu
                        .external_parameters = options.weights_of != nullptr,
                        .external_caches = options.shares_caches});
   return std::make_unique<Executor>(std::move(graph), std::move(plan), device, options.weights_of,
-                                    options.ranks);
+                                    options.ranks, options.scratch_of);
 }
 
 }  // namespace tessera

@@ -13,6 +13,7 @@ struct ExecutorOptions {
   std::vector<int> num_slots = {1};      // of each chunk
   const Executor* weights_of = nullptr;  // where the parameters lie, if not in its own arena
   bool shares_caches = false;            // they lie there, too
+  const Executor* scratch_of = nullptr;  // whose kept and temporary values need not last while this one runs
   const RankGroups* ranks = nullptr;
 };
 

@@ -40,6 +40,7 @@ Evaluator::Evaluator(const Model& model, BatchShape shape, DType dtype, Device& 
   executor_ = make_executor(device, std::move(mine.graph),
                             {.num_slots = std::vector<int>(static_cast<std::size_t>(layout.chunks), 1),
                              .weights_of = &training.executor(),
+                             .scratch_of = &training.executor(),
                              .ranks = ranks_});
   runner_ =
       std::make_unique<StageRunner>(*executor_, std::move(mine.messages),

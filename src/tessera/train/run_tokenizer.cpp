@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "tessera/data/text_blocks.h"
+
 namespace tessera {
 
 std::int64_t tokenizer_vocab_size(const DataKeys& data) {
@@ -11,6 +13,12 @@ std::int64_t tokenizer_vocab_size(const DataKeys& data) {
 void check_tokenizer_fits(const DataKeys& data, const Model& model) {
   if (data.tokenizer.empty()) return;
   check_vocabulary_fits(*open_tokenizer(data.tokenizer), data.tokenizer, model.vocab_size());
+}
+
+std::string tokenizer_stamp(const std::filesystem::path& path) {
+  std::string stamp;
+  for (const TokenizerFile& file : tokenizer_files(path)) stamp += file_stamp(file.path);
+  return stamp;
 }
 
 EncoderFactory encoders_of(const Tokenizer& tokenizer) {

@@ -17,6 +17,9 @@ std::int64_t tokenizer_vocab_size(const DataKeys& data);
 // Refuses, naming both sizes, a data.tokenizer with more ids than the model has rows for.
 void check_tokenizer_fits(const DataKeys& data, const Model& model);
 
+// What tells the tokenizer from another, or from itself before a change: the stamps of its files.
+std::string tokenizer_stamp(const std::filesystem::path& path);
+
 // Encoders for as many threads as there are, over a tokenizer that outlives them.
 EncoderFactory encoders_of(const Tokenizer& tokenizer);
 

@@ -31,7 +31,8 @@ SavedModel open_checkpoint(const std::filesystem::path& folder) {
 
 }  // namespace
 
-SavedModel open_saved_model(const std::filesystem::path& path) {
+SavedModel open_saved_model(const std::filesystem::path& path,
+                            const std::function<void(const std::string&)>& message) {
   TS_CHECK(std::filesystem::is_directory(path),
            "{} is not a folder: expected a run, a checkpoint or a Hugging Face model", path.string());
   std::optional<SavedModel> saved = find_saved_model(path);
@@ -39,7 +40,15 @@ SavedModel open_saved_model(const std::filesystem::path& path) {
       saved.has_value(),
       "{} holds no model: expected step-* checkpoints, a manifest.json, or a config.json with safetensors",
       path.string());
+  say_broken_checkpoints(path, message);
   return std::move(*saved);
+}
+
+void say_broken_checkpoints(const std::filesystem::path& run_dir,
+                            const std::function<void(const std::string&)>& message) {
+  for (const auto& [step, folder] : list_broken_checkpoints(run_dir)) {
+    message(fmt::format("passing over {}: it has no {}", folder.string(), kManifestName));
+  }
 }
 
 std::optional<SavedModel> find_saved_model(const std::filesystem::path& path) {

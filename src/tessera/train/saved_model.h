@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,14 +14,20 @@
 namespace tessera {
 
 struct SavedModel {
-  std::filesystem::path weights;   // what load_weights_from takes
+  std::filesystem::path weights;  // what load_weights_from takes
   std::unique_ptr<Model> model;
-  std::optional<RunConfig> run;    // what it was trained with, if we trained it
-  std::string tokenizer;           // what open_tokenizer takes; empty if unknown
+  std::optional<RunConfig> run;  // what it was trained with, if we trained it
+  std::string tokenizer;         // what open_tokenizer takes; empty if unknown
 };
 
-// The error says what the folder would need to be one of the three.
-SavedModel open_saved_model(const std::filesystem::path& path);
+// The error says what the folder would need to be one of the three. `message` is told what is passed over.
+SavedModel open_saved_model(
+    const std::filesystem::path& path,
+    const std::function<void(const std::string&)>& message = [](const auto&) {});
+
+// One message for each checkpoint of a run that lacks its manifest.
+void say_broken_checkpoints(const std::filesystem::path& run_dir,
+                            const std::function<void(const std::string&)>& message);
 
 // None where weights lie alone: in a file, or in a folder without config.json.
 std::optional<SavedModel> find_saved_model(const std::filesystem::path& path);

@@ -28,7 +28,7 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
   options.json_key = keys.json_key;
   options.vocab_size = tokenizer.vocab_size();
   options.begin_of_text = tokenizer.begin_of_text();
-  options.tokenizer = file_stamp(keys.tokenizer);
+  options.tokenizer = tokenizer_stamp(keys.tokenizer);
   const std::vector<std::filesystem::path> files(texts.begin(), texts.end());
   ThreadPool pool(num_threads(request.config.threads));
   return ensure_text_blocks(pool, files, cache_folder(keys, texts), options, encoders_of(tokenizer));

@@ -49,21 +49,20 @@ class Run {
         callbacks_(callbacks),
         world_(world),
         device_(make_computing_device(config, world)),
-        model_(make_model(config, tokenizer_vocab_size(config.data))),
-        data_(open_run_data(
-            config, *model_,
-            {.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message})) {
+        model_(make_model(config, tokenizer_vocab_size(config.data))) {
     const std::optional<std::filesystem::path> newest = newest_checkpoint();
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
-    if (world_) world_->barrier();  // nobody writes before all have looked
+    if (newest) check_same_run(*newest);  // before data that are not the run's are made ready
+    if (world_) world_->barrier();        // nobody writes before all have looked
+    data_ =
+        open_run_data(config, *model_,
+                      {.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message});
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_what_is_passed_over(config, callbacks);
     say_what_no_decay_misses();
-    for (const auto& [step, folder] : list_broken_checkpoints(config.train.out)) {
-      callbacks_.message(fmt::format("passing over {}: it has no {}", folder.string(), kManifestName));
-    }
+    say_broken_checkpoints(config.train.out, callbacks.message);
     callbacks_.message(memory_line(*step_, world_));
     if (step_->ranks() && !step_->ranks()->link_text().empty()) {
       callbacks_.message("ranks talk: " + step_->ranks()->link_text());
@@ -101,6 +100,7 @@ class Run {
   std::optional<SavedModel> model_beside_weights() const;
   void start_weights();
   void say_what_no_decay_misses() const;
+  void check_same_run(const std::filesystem::path& folder) const;
   void restore(const std::filesystem::path& folder);
   TrainSummary nothing_to_do() const;
   EvaluatedLoss evaluate();
@@ -210,8 +210,8 @@ void Run::start_weights() {
   callbacks_.message("starting from the weights in " + config_.model.weights);
 }
 
-void Run::restore(const std::filesystem::path& folder) {
-  LoadedCheckpoint checkpoint(folder);
+void Run::check_same_run(const std::filesystem::path& folder) const {
+  const LoadedCheckpoint checkpoint(folder);
   const auto& properties = checkpoint.info().properties;
   const auto saved = properties.find(kModelConfigProperty);
   TS_CHECK(saved != properties.end(), "{}: found no {}, expected the model's config",
@@ -227,6 +227,11 @@ void Run::restore(const std::filesystem::path& folder) {
         "its weights alone, start a new run with model.weights",
         optimizer_text(config_.optimizer.name), folder.string(), optimizer_text(before.optimizer.name));
   }
+}
+
+void Run::restore(const std::filesystem::path& folder) {
+  LoadedCheckpoint checkpoint(folder);
+  const auto& properties = checkpoint.info().properties;
   if (const auto samples = properties.find(kSamplesProperty); samples != properties.end()) {
     TS_CHECK(samples->second == std::to_string(data_.train->per_epoch),
              "the data have {} samples, but {} was trained on {}: resuming would see others",

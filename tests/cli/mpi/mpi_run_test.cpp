@@ -79,6 +79,14 @@ TEST_F(MpiRunTest, ProcessesAndThreadsGiveTheSameBits) {
   }
 }
 
+TEST_F(MpiRunTest, OneProcessRunsAsWithoutALauncher) {
+  expect_success({"train", "run.yaml", "train.out=alone"});
+  const ProgramResult result = mpi(1, "tessera", {"train", "run.yaml", "train.out=launched"});
+  ASSERT_EQ(result.exit_code, 0) << result.text();
+  EXPECT_EQ(result.err.find(" of rank 0 of "), std::string::npos) << result.text();
+  expect_same_run("alone", "launched");
+}
+
 // Rank 0 makes the files of a run's data, the others wait for them.
 TEST_F(MpiRunTest, IndexMapsAreMadeOnce) {
   const std::vector<std::string> arguments{"train",           "run.yaml",      "data.kind=megatron",

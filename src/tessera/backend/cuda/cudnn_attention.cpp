@@ -94,7 +94,8 @@ class GraphWriter {
     output(dv, kDV, key(width()));
   }
 
-  // Refused shapes leave no graph; anything else that fails is an error.
+  // What cuDNN does not take, for whatever reason, leaves no graph: own kernels run. What it has taken must
+  // not fail.
   BuiltGraph build(cudnnHandle_t handle) {
     if (graph_->validate().is_bad() || graph_->build_operation_graph(handle).is_bad() ||
         graph_->create_execution_plans({fe::HeurMode_t::A}).is_bad() || graph_->check_support().is_bad()) {
@@ -224,7 +225,10 @@ CudnnAttention::CudnnAttention(std::int64_t score_grad_bytes) : score_grad_bytes
   static void* const opened = fe::cudnn_dlhandle = open_cudnn();
   if (opened == nullptr) return;
   auto library = std::make_unique<Library>();
-  if (fe::detail::create_handle(&library->handle) == CUDNN_STATUS_SUCCESS) library_ = std::move(library);
+  const cudnnStatus_t status = fe::detail::create_handle(&library->handle);
+  TS_CHECK(status == CUDNN_STATUS_SUCCESS, "cuDNN was found, but does not start: {}",
+           fe::detail::get_error_string(status));
+  library_ = std::move(library);
 }
 
 CudnnAttention::~CudnnAttention() {

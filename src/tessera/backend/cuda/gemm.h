@@ -56,7 +56,6 @@ inline constexpr std::int64_t kGemmWorkspaceBytes = std::int64_t{32} << 20;
 
 class GemmPlans {
  public:
-  GemmPlans() : GemmPlans("", "", "") {}
   // With the choices in `text` of a file `name`, made on a GPU called `gpu`; empty text: none.
   GemmPlans(const std::string& gpu, const std::string& text, const std::string& name);
   ~GemmPlans();

@@ -45,6 +45,7 @@ void fill_normal(Context& context, const TensorView& to, const NormalNumbers& nu
     write_normals<<<num_blocks(groups, kThreads), kThreads, 0, context.stream>>>(data<T>(to), count, numbers);
   };
   to.dtype == DType::i16 ? write(std::int16_t{}) : for_dtype(to.dtype, write);
+  check_cuda(cudaGetLastError(), "make initial weights");
 }
 
 }  // namespace tessera::cuda

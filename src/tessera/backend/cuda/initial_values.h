@@ -7,7 +7,7 @@
 
 namespace tessera::cuda {
 
-// f32 or bf16, any shape.
+// f32, bf16 or the low halves of weights, any shape.
 void fill_normal(Context& context, const TensorView& to, const NormalNumbers& numbers);
 
 }  // namespace tessera::cuda

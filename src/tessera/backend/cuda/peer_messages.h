@@ -3,8 +3,8 @@
 //
 // A send copies its data into a buffer of the sender's, in the order of its stream, and tells the receiver by
 // a word through the host where that lies; the receiver copies it out in the order of its own stream and
-// gives the buffer back. Buffers are kept, for the same receiver: a pipeline allocates in its first step
-// only.
+// gives the buffer back. Buffers are kept, for the same receiver: a pipeline allocates in its first steps,
+// until there are as many as messages that a receiver has ever been behind by.
 #pragma once
 
 #include <list>

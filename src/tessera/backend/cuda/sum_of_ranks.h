@@ -1,6 +1,6 @@
 // sum_of_ranks: the kernel that adds what several ranks hold, where one GPU can read the memory of all: in
 // the order of the ranks, in fp32 for bf16, rounded once: the bits of comm/reduce_ascending.h. Used by
-// PeerCommunicator.
+// PeerCommunicator, and for copies of a shard's pieces whoever brought them.
 #pragma once
 
 #include <cuda_runtime_api.h>
