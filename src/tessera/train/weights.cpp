@@ -183,12 +183,13 @@ void load_external_weights(const WeightStore& store, const Model& model, const S
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model) {
   create_folder(folder);
-  std::vector<std::vector<float>> pieces;
   std::vector<NamedTensor> tensors;
   for (const ExternalTensor& tensor : model.external_tensors()) {
     const Shape shape = store.shape(tensor.parameter);
-    pieces.push_back(external_piece(tensor, store.read_parameter(tensor.parameter), shape));
-    tensors.push_back({tensor.name, {pieces.back().data(), DType::f32, external_shape(tensor, shape)}});
+    const auto make = [&store, tensor, shape] {
+      return external_piece(tensor, store.read_parameter(tensor.parameter), shape);
+    };
+    tensors.push_back({tensor.name, {nullptr, DType::f32, external_shape(tensor, shape)}, make});
   }
   write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
   write_file(folder / "config.json", model.config_json());

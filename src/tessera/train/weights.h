@@ -27,7 +27,7 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
                                   const Shape& shape);
 Shape external_shape(const ExternalTensor& tensor, const Shape& parameter_shape);
 
-// config.json and model.safetensors, as transformers loads them.
+// config.json and model.safetensors, as transformers loads them; one tensor after the other.
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model);
 
