@@ -74,12 +74,16 @@ const StoredTensor& SafetensorsReader::info(std::string_view name) const {
   return found->second;
 }
 
-void SafetensorsReader::read(std::string_view name, TensorView destination) const {
+void SafetensorsReader::check(std::string_view name, DType dtype, const Shape& shape) const {
   const StoredTensor& stored = info(name);
-  TS_CHECK(stored.shape == destination.shape && can_convert(stored.dtype, destination.dtype),
+  TS_CHECK(stored.shape == shape && can_convert(stored.dtype, dtype),
            "{}: tensor \"{}\": found {} {}, expected {} {}", path().string(), name,
-           stored_dtype_name(stored.dtype), stored.shape.text(), dtype_name(destination.dtype),
-           destination.shape.text());
+           stored_dtype_name(stored.dtype), stored.shape.text(), dtype_name(dtype), shape.text());
+}
+
+void SafetensorsReader::read(std::string_view name, TensorView destination) const {
+  check(name, destination.dtype, destination.shape);
+  const StoredTensor& stored = info(name);
   const auto misfit = convert_elements(stored.bytes, stored.dtype, destination);
   TS_CHECK(!misfit, "{}: tensor \"{}\": found the value {}, expected values that fit {}", path().string(),
            name, *misfit, dtype_name(destination.dtype));

@@ -47,7 +47,9 @@ class SafetensorsReader {
   bool contains(std::string_view name) const { return tensors_.contains(name); }
   const StoredTensor& info(std::string_view name) const;  // throws when the name is missing
 
-  // Copies the tensor, converting as can_convert allows; the shape must match exactly.
+  // Throws unless the tensor is there with this very shape and can_convert to `dtype`.
+  void check(std::string_view name, DType dtype, const Shape& shape) const;
+  // Copies the tensor, converting; checked first.
   void read(std::string_view name, TensorView destination) const;
 
  private:

@@ -24,6 +24,9 @@ class SafetensorsFolder {
   const std::vector<std::string>& names() const { return names_; }  // shard by shard, in file order
   bool contains(std::string_view name) const { return reader_of_.contains(name); }
   const StoredTensor& info(std::string_view name) const { return reader_of(name).info(name); }
+  void check(std::string_view name, DType dtype, const Shape& shape) const {
+    reader_of(name).check(name, dtype, shape);
+  }
   void read(std::string_view name, TensorView destination) const { reader_of(name).read(name, destination); }
 
  private:

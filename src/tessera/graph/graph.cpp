@@ -14,8 +14,10 @@ std::string_view role_name(Role role) {
       return "computed";
     case Role::batch:
       return "batch";
-    case Role::message:
-      return "message";
+    case Role::received_activation:
+      return "received_activation";
+    case Role::received_gradient:
+      return "received_gradient";
     case Role::scalar:
       return "scalar";
     case Role::parameter:

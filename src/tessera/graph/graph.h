@@ -34,14 +34,15 @@ struct ValueType {
 
 // Who provides a value, and so where it lives and how the memory table counts it.
 enum class Role : std::uint8_t {
-  computed,         // a node's output
-  batch,            // written by the loader for every micro-batch: token ids, targets
-  message,          // received from another pipeline stage, right before the first program that reads it
-  scalar,           // written by the host for every step: learning rate, step number, loss scale
-  parameter,        // a weight
-  gradient,         // a parameter's accumulator: a step's first micro-batch stores, the others add to it
-  optimizer_state,  // moments, low halves of weights
-  cache,            // keys and values of the tokens so far: generation
+  computed,             // a node's output
+  batch,                // written by the loader for every micro-batch: token ids, targets
+  received_activation,  // from the pipeline stage before, right before the forward program
+  received_gradient,    // from the pipeline stage after, right before the backward program
+  scalar,               // written by the host for every step: learning rate, step number, loss scale
+  parameter,            // a weight
+  gradient,             // a parameter's accumulator: a step's first micro-batch stores, the others add to it
+  optimizer_state,      // moments, low halves of weights
+  cache,                // keys and values of the tokens so far: generation
 };
 std::string_view role_name(Role role);
 

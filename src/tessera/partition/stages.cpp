@@ -60,10 +60,10 @@ class StageCutter {
                                                                          : 0;
   }
 
-  void receive(ValueId v, int chunk, std::vector<ValueId>& list) {
+  void receive(ValueId v, int chunk, Role role, std::vector<ValueId>& list) {
     const Value& value = whole_.value(v);
     const ValueId local =
-        graph().add_input(chunk_input_name(value.name + ".received", chunk), value.type, Role::message);
+        graph().add_input(chunk_input_name(value.name + ".received", chunk), value.type, role);
     locals_[{v, chunk}] = local;
     list.push_back(local);
   }
@@ -72,10 +72,12 @@ class StageCutter {
     const int stage = stage_of_chunk(chunk);
     StageMessages& messages = result_.messages[static_cast<std::size_t>(chunk)];
     if (stage > 0) {
-      for (ValueId v : stages_.activations_over(stage - 1)) receive(v, chunk, messages.receive_activation);
+      for (ValueId v : stages_.activations_over(stage - 1))
+        receive(v, chunk, Role::received_activation, messages.receive_activation);
     }
     if (stage < num_stages_ - 1) {
-      for (ValueId v : stages_.gradients_over(stage)) receive(v, chunk, messages.receive_gradient);
+      for (ValueId v : stages_.gradients_over(stage))
+        receive(v, chunk, Role::received_gradient, messages.receive_gradient);
     }
   }
 

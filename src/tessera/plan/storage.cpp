@@ -1,6 +1,7 @@
 #include "tessera/plan/storage.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "tessera/ops/op_def.h"
@@ -18,6 +19,14 @@ struct Use {
   bool live = false;
 };
 
+// The program that a value from another pipeline stage arrives right before, whether or not that program
+// reads it; nothing for what does not come from one.
+std::optional<Phase> arrives_before(Role role) {
+  if (role == Role::received_activation) return Phase::forward;
+  if (role == Role::received_gradient) return Phase::backward;
+  return std::nullopt;
+}
+
 // f(program, its steps) in the order in which they run for one micro-batch.
 template <class F>
 void for_each_program(const Plan& plan, F&& f) {
@@ -30,7 +39,9 @@ void for_each_program(const Plan& plan, F&& f) {
 
 std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
   std::vector<Use> uses(static_cast<std::size_t>(graph.num_values()));
-  std::vector<bool> use_begun(uses.size(), false);
+  for (std::size_t v = 0; v < uses.size(); ++v) {
+    uses[v].written = arrives_before(graph.values()[v].role).value_or(Phase::init);
+  }
   for_each_program(programs, [&](ProgramId program, const std::vector<Step>& steps) {
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const Node& node = graph.node(steps[s].node);
@@ -40,11 +51,7 @@ std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
         use.live = true;
         use.last_phase = program.phase;
         use.last = time.last;
-        if (graph.value(v).producer != kNoNode) continue;
-        use.chunk = program.chunk;
-        if (graph.value(v).role == Role::message && !use_begun[static_cast<std::size_t>(v)])
-          use.written = program.phase;
-        use_begun[static_cast<std::size_t>(v)] = true;
+        if (graph.value(v).producer == kNoNode) use.chunk = program.chunk;
       }
       for (ValueId v : node.outputs) {
         uses[static_cast<std::size_t>(v)] = {program.phase, program.phase, program.chunk,
@@ -64,8 +71,9 @@ std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
 Region region_of(const Graph& graph, ValueId id, const Use& use) {
   const Value& value = graph.value(id);
   if (value.role == Role::batch) return Region::kept;
-  // Received for one program: it may lie among that program's temporaries. Otherwise it stays in its slot.
-  if (value.role == Role::message)
+  // Needed by the program it arrives for alone: it may lie among that program's temporaries. Otherwise it
+  // stays in its slot.
+  if (arrives_before(value.role))
     return use.live && use.written == use.last_phase ? Region::temporary : Region::kept;
   if (value.role != Role::computed || use.written == Phase::init) return Region::persistent;
   if (use.last_phase == use.written) return Region::temporary;

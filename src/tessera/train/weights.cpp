@@ -94,6 +94,34 @@ std::vector<float> reordered_heads(const ExternalTensor& tensor, std::span<const
   return reordered;
 }
 
+// Throws unless `files` hold each of `tensors` in its shape, and nothing that has no place in the model.
+void check_external_tensors(const WeightStore& store, std::span<const ExternalTensor> tensors,
+                            const SafetensorsFolder& files) {
+  std::set<std::string> known;
+  for (const ExternalTensor& tensor : tensors) {
+    const std::string name = stored_name(tensor.name, files);
+    files.check(name, DType::f32, external_shape(tensor, store.shape(tensor.parameter)));
+    known.insert(name);
+  }
+  for (const std::string& name : files.names()) {
+    TS_CHECK(known.contains(name) || is_ignorable(name),
+             "{}: tensor '{}' has no place in this model; is config.json the right one?",
+             files.path().string(), name);
+  }
+}
+
+// The rows that `tensor` is of a parameter with `shape`, in our order.
+std::vector<float> read_external_piece(const ExternalTensor& tensor, const Shape& shape,
+                                       const SafetensorsFolder& files) {
+  const std::int64_t columns = row_elems(shape);
+  std::vector<float> piece(static_cast<std::size_t>(tensor.num_rows * columns));
+  files.read(stored_name(tensor.name, files), {piece.data(), DType::f32, external_shape(tensor, shape)});
+  if (tensor.transposed)
+    return external_piece({"", "", 0, columns, true}, piece, Shape{columns, tensor.num_rows});
+  if (tensor.qkv_heads > 0) return reordered_heads(tensor, piece, /*back=*/false);
+  return piece;
+}
+
 }  // namespace
 
 void initialize_weights(const WeightStore& store, std::span<const Parameter> parameters, std::uint64_t seed) {
@@ -136,40 +164,32 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
 }
 
 void load_external_weights(const WeightStore& store, const Model& model, const SafetensorsFolder& files) {
-  std::map<std::string, std::vector<float>> parameters;
-  std::set<std::string> known;
-  for (const ExternalTensor& tensor : model.external_tensors()) {
-    const Shape shape = store.shape(tensor.parameter);
-    const std::int64_t columns = row_elems(shape);
-    std::vector<float>& values = parameters[tensor.parameter];
-    values.resize(static_cast<std::size_t>(shape.num_elems()));
-    const std::string name = stored_name(tensor.name, files);
-    known.insert(name);
-    std::vector<float> piece(static_cast<std::size_t>(tensor.num_rows * columns));
-    files.read(name, {piece.data(), DType::f32, external_shape(tensor, shape)});
-    if (tensor.transposed) {
-      piece = external_piece({"", "", 0, columns, true}, piece, Shape{columns, tensor.num_rows});
+  const std::vector<ExternalTensor> tensors = model.external_tensors();
+  check_external_tensors(store, tensors, files);
+  std::map<std::string, std::vector<const ExternalTensor*>> pieces_of;
+  for (const ExternalTensor& tensor : tensors) pieces_of[tensor.parameter].push_back(&tensor);
+  // Every rank holds the whole of what it reads: one parameter at a time.
+  for (const auto& [parameter, pieces] : pieces_of) {
+    const Shape shape = store.shape(parameter);
+    std::vector<float> values(static_cast<std::size_t>(shape.num_elems()));
+    for (const ExternalTensor* tensor : pieces) {
+      const std::vector<float> piece = read_external_piece(*tensor, shape, files);
+      std::copy(piece.begin(), piece.end(), values.begin() + tensor->first_row * row_elems(shape));
     }
-    if (tensor.qkv_heads > 0) piece = reordered_heads(tensor, piece, /*back=*/false);
-    std::copy(piece.begin(), piece.end(), values.begin() + tensor.first_row * columns);
+    store.write_parameter(parameter, values);
   }
-  for (const std::string& name : files.names()) {
-    TS_CHECK(known.contains(name) || is_ignorable(name),
-             "{}: tensor '{}' has no place in this model; is config.json the right one?",
-             files.path().string(), name);
-  }
-  for (const auto& [name, values] : parameters) store.write_parameter(name, values);
 }
 
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model) {
   create_folder(folder);
-  std::vector<std::vector<float>> pieces;
   std::vector<NamedTensor> tensors;
   for (const ExternalTensor& tensor : model.external_tensors()) {
     const Shape shape = store.shape(tensor.parameter);
-    pieces.push_back(external_piece(tensor, store.read_parameter(tensor.parameter), shape));
-    tensors.push_back({tensor.name, {pieces.back().data(), DType::f32, external_shape(tensor, shape)}});
+    const auto make = [&store, tensor, shape] {
+      return external_piece(tensor, store.read_parameter(tensor.parameter), shape);
+    };
+    tensors.push_back({tensor.name, {nullptr, DType::f32, external_shape(tensor, shape)}, make});
   }
   write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
   write_file(folder / "config.json", model.config_json());

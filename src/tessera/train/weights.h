@@ -18,7 +18,8 @@ namespace tessera {
 void initialize_weights(const WeightStore& store, std::span<const Parameter> parameters, std::uint64_t seed);
 
 // Every tensor of the model must be there with the right shape; the error names file and tensor.
-// Tensors that the model does not have are refused, except for the buffers that old files carry.
+// Tensors that the model does not have are refused, except for the buffers that old files carry. All of that
+// is known before the first weight is written; then there is room for one parameter at a time.
 void load_external_weights(const WeightStore& store, const Model& model, const SafetensorsFolder& files);
 
 // A piece of `values`, our parameter, in the orientation of `tensor`; the reverse of loading.
@@ -26,7 +27,7 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
                                   const Shape& shape);
 Shape external_shape(const ExternalTensor& tensor, const Shape& parameter_shape);
 
-// config.json and model.safetensors, as transformers loads them.
+// config.json and model.safetensors, as transformers loads them; one tensor after the other.
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model);
 

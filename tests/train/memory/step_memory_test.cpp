@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "checkpoint/temporary_folder.h"
 #include "tessera/metrics/process_memory.h"
 #include "tessera/runtime/make_executor.h"
 #include "tessera/train/from_config.h"
@@ -17,32 +18,44 @@
 
 namespace {
 std::atomic<std::int64_t> g_num_allocations{0};
+std::atomic<std::int64_t> g_heap_bytes{0}, g_most_heap_bytes{0};
+
+void* count_allocation(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  ++g_num_allocations;
+  const std::int64_t now = g_heap_bytes += static_cast<std::int64_t>(::malloc_usable_size(memory));
+  std::int64_t most = g_most_heap_bytes;
+  while (most < now && !g_most_heap_bytes.compare_exchange_weak(most, now)) {
+  }
+  return memory;
 }
+
+void free_counted(void* memory) {
+  g_heap_bytes -= static_cast<std::int64_t>(::malloc_usable_size(memory));
+  std::free(memory);
+}
+}  // namespace
 
 // The array and nothrow forms come here too. Not inlined: g++ then takes the malloc of the one and the free
 // of the other for a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t num_bytes) {
-  ++g_num_allocations;
-  if (void* memory = std::malloc(num_bytes)) return memory;
-  throw std::bad_alloc();
+  return count_allocation(std::malloc(num_bytes));
 }
 [[gnu::noinline]] void* operator new(std::size_t num_bytes, std::align_val_t alignment) {
-  ++g_num_allocations;
   const auto align = static_cast<std::size_t>(alignment);
-  if (void* memory = std::aligned_alloc(align, (num_bytes + align - 1) / align * align)) return memory;
-  throw std::bad_alloc();
+  return count_allocation(std::aligned_alloc(align, (num_bytes + align - 1) / align * align));
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
+  free_counted(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
+  free_counted(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
+  free_counted(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  free_counted(memory);
 }
 
 namespace tessera {
@@ -165,6 +178,44 @@ TEST(GenerationMemoryTest, ATokenAllocatesNothing) {
   });
   EXPECT_EQ(ids.size(), 63u);
   EXPECT_EQ(at_last, at_first);
+}
+
+// Hugging Face folders are read and written a parameter at a time: with four ranks in a process, whatever
+// each of them held of the model would be there four times.
+TEST(ExternalWeightsMemoryTest, NeverHoldsMoreThanAFewParameters) {
+  RunConfig config;
+  ArchitectureKeys& architecture = config.model.architecture;
+  architecture.hidden_size = 256;
+  architecture.layers = 12;
+  architecture.ffn_size = 512;
+  architecture.vocab_size = 500;
+  architecture.attention.heads = 4;
+  config.threads = 1;
+  const std::unique_ptr<Device> device = make_computing_device(config);
+  const std::unique_ptr<Model> model = make_model(config, 0);
+  BuiltGraph built = build_logits_graph(*model, {1, 1}, DType::f32);
+  const auto executor = make_executor(*device, std::move(built.graph));
+  const WeightStore store(*executor);
+  initialize_weights(store, built.parameters, 1);
+  std::int64_t whole = 0, largest = 0;
+  for (const Parameter& p : built.parameters) {
+    whole += p.type.num_bytes();
+    largest = std::max(largest, p.type.num_bytes());
+  }
+  ASSERT_GT(whole, 20 * largest);
+
+  const auto most_bytes_of = [](auto&& action) {
+    const std::int64_t before = g_heap_bytes;
+    g_most_heap_bytes = before;
+    action();
+    return g_most_heap_bytes - before;
+  };
+  const TemporaryFolder folder;
+  constexpr std::int64_t kRest = 1 << 20;  // names, headers
+  EXPECT_LT(most_bytes_of([&] { export_external_weights(folder.path(), store, *model); }),
+            3 * largest + kRest);
+  EXPECT_LT(most_bytes_of([&] { load_external_weights(store, *model, SafetensorsFolder(folder.path())); }),
+            3 * largest + kRest);
 }
 
 // Four ranks of one process, each with an arena of its own.
