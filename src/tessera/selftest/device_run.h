@@ -33,6 +33,7 @@ class DeviceRun {
   void run(bool starts_sums = false);
   std::vector<Bytes> outputs() const;                // of the graph
   bool gives(std::span<const Bytes> outputs) const;  // the same bits
+  void end_run() { device_.mark(0); }                // the next does not run together with this one
   void wait() const;                                 // until everything that was run is done
 
   // What the run changed that it should not have; empty if nothing. Call after fill() and run().

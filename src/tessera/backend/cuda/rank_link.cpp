@@ -94,8 +94,9 @@ class PeerLink final : public DeviceLink {
 std::string why_through_the_host(int num_ranks, bool one_process, bool shared) {
   if (one_process && num_ranks > kMostPeers)
     return fmt::format("more than {} ranks in a process", kMostPeers);
-  if (one_process) return "libnccl.so.2 could not be opened, and the GPUs do not read each other's memory";
-  return shared ? "processes share a GPU" : "libnccl.so.2 could not be opened";
+  const std::string no_nccl = shared ? fmt::format("{} share a GPU", one_process ? "ranks" : "processes")
+                                     : "libnccl.so.2 could not be opened";
+  return one_process ? no_nccl + ", and the GPUs do not read each other's memory" : no_nccl;
 }
 
 }  // namespace
