@@ -64,6 +64,23 @@ TEST_F(HelpTest, UnknownFlagsGetASuggestion) {
   expect_refusal({"convert", "run", "a", "b"}, {"unexpected argument 'b'"}, 2);
 }
 
+TEST_F(HelpTest, MissingOptionsAreNamed) {
+  const std::vector<std::pair<std::string, std::string>> missing = {
+      {"bert", "FILE, --out and --tokenizer"},     {"blocks", "FILE, --out and --tokenizer"},
+      {"build", "FILE, --out and --tokenizer"},    {"bpe", "FILE and --out"},
+      {"tokenize", "--tokenizer, --in and --out"}, {"index", "--prefix, --seq, --samples and --out"}};
+  for (const auto& [command, names] : missing) {
+    expect_refusal({"data", command}, {"tessera data " + command + ": " + names + " are missing; see --help"},
+                   2);
+  }
+  expect_refusal({"data", "index", "--prefix", "corpus", "--seq", "8", "--out", "maps"},
+                 {"tessera data index: --samples is missing; see --help"}, 2);
+  expect_refusal({"data", "index", "--prefix", "corpus", "--seq", "0", "--samples", "4", "--out", "maps"},
+                 {"--seq: found 0, expected at least 1"});
+  const ProgramResult help = expect_success({"data", "index", "--help"});
+  EXPECT_NE(help.out.find("tokens of a sample (required)\n"), std::string::npos) << help.text();
+}
+
 TEST_F(HelpTest, WrongNumbersAreRefused) {
   expect_refusal({"generate", "run", "--tokens", "many"}, {"--tokens", "found 'many', expected an integer"},
                  2);

@@ -105,6 +105,36 @@ TEST(Options, MissingAndWrongValuesAreRefused) {
   EXPECT_TRUE(refusal({"a", "--out"}).starts_with("tessera train: --out")) << refusal({"a", "--out"});
 }
 
+TEST(Options, RequiredOnesAreNamedWhenTheyAreMissing) {
+  const auto parsed = [](std::vector<const char*> arguments) {
+    std::string out;
+    std::int64_t seq = 0;
+    std::vector<std::string> files;
+    Options options("tessera cut", "Cut texts.");
+    options.option("--out FOLDER", &out, "where to write");
+    options.option("--seq N", &seq, "tokens of a sample");
+    options.rest("FILE", &files, "the texts");
+    options.require({"--out", "--seq", "FILE"});
+    arguments.insert(arguments.begin(), "cut");
+    return options.parse(static_cast<int>(arguments.size()), arguments.data());
+  };
+  EXPECT_TRUE(parsed({"--out", "a", "--seq", "0", "b", "c"}).run);
+  EXPECT_EQ(parsed({"--seq", "3", "b"}).message, "tessera cut: --out is missing; see --help\n");
+  EXPECT_EQ(parsed({"--out", "", "--seq", "3", "b"}).message, "tessera cut: --out is missing; see --help\n");
+  EXPECT_EQ(parsed({"b"}).message, "tessera cut: --out and --seq are missing; see --help\n");
+  EXPECT_EQ(parsed({}).message, "tessera cut: FILE, --out and --seq are missing; see --help\n");
+  EXPECT_EQ(parsed({}).exit_code, 2);
+  EXPECT_TRUE(parsed({"--ouy", "a"}).message.starts_with("tessera cut: unknown option '--ouy'"));
+  EXPECT_EQ(parsed({"--help"}).message,
+            "Cut texts.\n\n"
+            "Usage: tessera cut FILE ... [options]\n\n"
+            "  FILE ...      the texts\n\n"
+            "Options:\n"
+            "  --out FOLDER  where to write (required)\n"
+            "  --seq N       tokens of a sample (required)\n"
+            "  --help        print this\n");
+}
+
 TEST(Options, UnexpectedArgumentIsRefused) {
   Options options("tessera plan", "Plan.");
   std::string config;

@@ -76,9 +76,8 @@ int data_bert_command(int argc, const char* const* argv) {
   options.option("--copies N", &instances.copies, "how often each document is used, masked anew");
   options.option("--seed S", &seed, "of pairs and masks");
   options.rest("FILE", &files, "the texts");
+  options.require({"--out", "--tokenizer", "FILE"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!files.empty() && !out.empty() && !tokenizer_path.empty(),
-           "tessera data bert needs --out FOLDER, --tokenizer PATH and at least one FILE; see --help");
   TS_CHECK(num_shards >= 1, "--shards: found {}, expected at least 1", num_shards);
   check_no_other_shards(out, name, num_shards);
 

@@ -20,9 +20,10 @@ int data_index_command(int argc, const char* const* argv) {
   options.option("--seed S", &seed, "of the shuffles");
   options.option("--out DIR", &out, "where to write");
   options.footer("Example: tessera data index --prefix data/wiki --seq 2048 --samples 100000 --out maps");
+  options.require({"--prefix", "--seq", "--samples", "--out"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!prefix.empty() && !out.empty() && seq_len > 0 && num_samples > 0,
-           "tessera data index needs --prefix, --seq, --samples and --out; see --help");
+  TS_CHECK(seq_len >= 1, "--seq: found {}, expected at least 1", seq_len);
+  TS_CHECK(num_samples >= 1, "--samples: found {}, expected at least 1", num_samples);
 
   const IndexedDataset corpus(prefix);
   GptIndexRequest request;

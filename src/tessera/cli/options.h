@@ -5,6 +5,7 @@
 //   options.option("--out FOLDER", &out, "folder of the run");
 //   options.flag("--resume", &resume, "go on from the newest checkpoint");
 //   options.rest("key=value", &overrides, "change keys of CONFIG");
+//   options.require({"--out"});
 //   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
 //
 // Made by each command's file in cli/. A command with subcommands looks at its first word itself and
@@ -12,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +45,8 @@ class Options {
   void option(const std::string& spelling, std::vector<std::string>* field, const std::string& description);
   void flag(const std::string& name, bool* field, const std::string& description);
   void rest(const std::string& name, std::vector<std::string>* field, const std::string& description);
+  // Of what was declared before, the flags and the rest without which the command cannot run.
+  void require(std::initializer_list<std::string_view> names);
   void footer(std::string text);  // examples, below the help
 
   // argv[0] is the command's own name and is not looked at.
