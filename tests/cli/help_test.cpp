@@ -41,6 +41,12 @@ TEST_F(HelpTest, EveryCommandNamesItsOptions) {
   }
 }
 
+TEST_F(HelpTest, WithoutACommandTheHelpIsARefusal) {
+  const std::vector<std::vector<std::string>> incomplete = {{}, {"data"}};
+  for (const std::vector<std::string>& arguments : incomplete)
+    EXPECT_EQ(expect_refusal(arguments, {"COMMAND", "Commands (each with --help)"}, 2).out, "");
+}
+
 TEST_F(HelpTest, GoldenCheckHasHelpToo) {
   const ProgramResult result = run_program("golden_check", {"--help"}, path());
   EXPECT_EQ(result.exit_code, 0);
