@@ -97,6 +97,10 @@ TEST_F(HelpTest, WrongNumbersAreRefused) {
   expect_refusal({"generate", "run", "--top-p", "0"}, {"--top-p: found 0, expected more than 0"});
   expect_refusal({"eval", "run", "--batch", "-3"}, {"--batch: found -3, expected at least 1"});
   expect_refusal({"eval", "run", "--seq-len", "-3"}, {"--seq-len: found -3, expected at least 1"});
+  expect_refusal({"eval", "run", "--batch", "0"}, {"--batch: found 0, expected at least 1"});
+  expect_refusal({"eval", "run", "--seq-len", "0"}, {"--seq-len: found 0, expected at least 1"});
+  for (const char* command : {"train", "plan"})
+    expect_refusal({command, "run.yaml", "--shrink", "0"}, {"--shrink: found 0, expected 1 to 1"});
   expect_refusal({"eval", "run", "--batches", "-3"}, {"--batches: found -3, expected 0 or more"});
   expect_refusal({"data", "bpe", "--out", "t", "--vocab-size", "5000000000", "run.yaml"},
                  {"--vocab-size: found 5000000000"});

@@ -14,7 +14,8 @@ namespace {
 
 struct EvalOptions {
   std::string model, data;
-  std::int64_t seq_len = 0, batch = 0, max_batches = 0;
+  std::optional<std::int64_t> seq_len, batch;
+  std::int64_t max_batches = 0;
   std::vector<std::string> overrides;
 };
 
@@ -29,8 +30,13 @@ RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
   TS_CHECK(!options.data.empty() || config.data != DataKeys{}, "{} has no data of its own: pass --data PATH",
            options.model);
   if (config.data.tokenizer.empty()) config.data.tokenizer = saved.tokenizer;
-  if (options.seq_len > 0) config.train.seq_len = options.seq_len;
-  if (options.batch > 0) config.train.micro_batch = options.batch;
+  if (options.seq_len) {
+    const std::int64_t positions = saved.model->max_positions();
+    TS_CHECK(*options.seq_len <= positions, "--seq-len: found {}, expected at most {}, the model's positions",
+             *options.seq_len, positions);
+    config.train.seq_len = *options.seq_len;
+  }
+  if (options.batch) config.train.micro_batch = *options.batch;
   if (!options.data.empty()) validate_on(config.data, options.data);
   validate_data(config.data);
   return config;
@@ -64,8 +70,8 @@ int eval_command(int argc, const char* const* argv) {
   options.rest("key=value", &eval.overrides, "change keys of device, threads, cuda., data. and train.");
   options.footer("Example: tessera eval runs/quickstart/run-1 --data data/valid");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(eval.seq_len >= 0, "--seq-len: found {}, expected at least 1", eval.seq_len);
-  TS_CHECK(eval.batch >= 0, "--batch: found {}, expected at least 1", eval.batch);
+  TS_CHECK(eval.seq_len.value_or(1) >= 1, "--seq-len: found {}, expected at least 1", *eval.seq_len);
+  TS_CHECK(eval.batch.value_or(1) >= 1, "--batch: found {}, expected at least 1", *eval.batch);
   TS_CHECK(eval.max_batches >= 0, "--batches: found {}, expected 0 or more", eval.max_batches);
 
   const SavedModel saved = open_saved_model(eval.model, print_to_stderr);

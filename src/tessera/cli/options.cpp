@@ -138,6 +138,11 @@ void Options::option(const std::string& spelling, std::int64_t* field, const std
       ->check(expects<std::int64_t>("an integer"));
 }
 
+void Options::option(const std::string& spelling, std::optional<std::int64_t>* field,
+                     const std::string& description) {
+  state_->add(spelling, "N", description, "", field)->check(expects<std::int64_t>("an integer"));
+}
+
 void Options::option(const std::string& spelling, double* field, const std::string& description) {
   state_->add(spelling, "X", description, fmt::format("{}", *field), field)
       ->check(expects<double>("a number"));

@@ -57,7 +57,7 @@ void print_results(const RunConfig& config, const TrainSummary& summary) {
 int train_command(int argc, const char* const* argv) {
   std::string path;
   std::vector<std::string> overrides;
-  std::int64_t shrink = 0;
+  std::optional<std::int64_t> shrink;
   bool resume = false;
   Options options("tessera train", "Train a model as CONFIG says.");
   options.positional("CONFIG", &path, "the run's YAML file");
