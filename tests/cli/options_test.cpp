@@ -107,6 +107,13 @@ TEST(Options, MissingAndWrongValuesAreRefused) {
       << refusal({"a", "--steps", "ten"});
   EXPECT_TRUE(refusal({"a", "--ranks", "ten"})
                   .starts_with("tessera train: --ranks: found 'ten', expected an integer"));
+  EXPECT_TRUE(
+      refusal({"a", "--steps", "99999999999999999999"})
+          .starts_with("tessera train: --steps: found 99999999999999999999, expected an integer of at "
+                       "most 9223372036854775807 in size"));
+  EXPECT_TRUE(
+      refusal({"a", "--temperature", "1e400"})
+          .starts_with("tessera train: --temperature: found 1e400, expected a number that a double holds"));
   EXPECT_TRUE(refusal({"a", "--temperature", "hot"})
                   .starts_with("tessera train: --temperature: found 'hot', expected a number"));
   EXPECT_TRUE(refusal({"a", "--out"}).starts_with("tessera train: --out")) << refusal({"a", "--out"});

@@ -99,7 +99,7 @@ TEST(ConfigSchema, WrongTypeIsRefused) {
   EXPECT_EQ(refusal("train: {steps: ten}"), "train.steps: found 'ten', expected an integer (run.yaml:1)");
   EXPECT_EQ(refusal("train: {steps: 1.5}"), "train.steps: found '1.5', expected an integer (run.yaml:1)");
   EXPECT_EQ(refusal("train: {steps: 99999999999999999999}"),
-            "train.steps: found '99999999999999999999', expected an integer (run.yaml:1)");
+            "train.steps: found 99999999999999999999, expected at most 9223372036854775807 (run.yaml:1)");
   EXPECT_EQ(refusal("train: {rate: fast}"), "train.rate: found 'fast', expected a number (run.yaml:1)");
   EXPECT_EQ(refusal("train: {rate: nan}"), "train.rate: found 'nan', expected a number (run.yaml:1)");
   EXPECT_EQ(refusal("train: {lr_warmup: yes}"),

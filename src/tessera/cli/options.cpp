@@ -36,16 +36,22 @@ Spelling split(const std::string& spelling) {
 
 // CLI11 converts with stringstreams and names C++ types when it refuses; this says it as configs do.
 template <class Number>
-CLI::Validator expects(const char* what) {
+CLI::Validator expects(const char* what, const char* bound) {
   return CLI::Validator(
-      [what](std::string& text) -> std::string {
+      [what, bound](std::string& text) -> std::string {
         Number value{};
         const char* end = text.data() + text.size();
         const auto result = std::from_chars(text.data(), end, value);
         if (result.ec == std::errc() && result.ptr == end) return "";
+        if (result.ec == std::errc::result_out_of_range && result.ptr == end)
+          return fmt::format("found {}, expected {} {}", text, what, bound);
         return fmt::format("found '{}', expected {}", text, what);
       },
       "");
+}
+
+CLI::Validator expects_integer() {
+  return expects<std::int64_t>("an integer", "of at most 9223372036854775807 in size");
 }
 
 // An argument that is required is one of the usage line. A default is shown unless the description itself
@@ -134,18 +140,17 @@ void Options::option(const std::string& spelling, std::string* field, const std:
 }
 
 void Options::option(const std::string& spelling, std::int64_t* field, const std::string& description) {
-  state_->add(spelling, "N", description, fmt::format("{}", *field), field)
-      ->check(expects<std::int64_t>("an integer"));
+  state_->add(spelling, "N", description, fmt::format("{}", *field), field)->check(expects_integer());
 }
 
 void Options::option(const std::string& spelling, std::optional<std::int64_t>* field,
                      const std::string& description) {
-  state_->add(spelling, "N", description, "", field)->check(expects<std::int64_t>("an integer"));
+  state_->add(spelling, "N", description, "", field)->check(expects_integer());
 }
 
 void Options::option(const std::string& spelling, double* field, const std::string& description) {
   state_->add(spelling, "X", description, fmt::format("{}", *field), field)
-      ->check(expects<double>("a number"));
+      ->check(expects<double>("a number", "that a double holds"));
 }
 
 void Options::option(const std::string& spelling, std::vector<std::string>* field,
