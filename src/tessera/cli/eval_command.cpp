@@ -42,6 +42,20 @@ RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
   return config;
 }
 
+// What is wrong with other data is said of them, though the run has keys for them.
+std::optional<Samples> open_samples(const SavedModel& saved, const RunConfig& config,
+                                    const EvalOptions& options) {
+  RunDataOptions parts;
+  parts.train = false;
+  parts.message = print_to_stderr;
+  try {
+    return open_run_data(config, *saved.model, parts).valid;
+  } catch (const Error& error) {
+    if (options.data.empty()) throw;
+    fail("--data = {}: {}", options.data, error.what());
+  }
+}
+
 void print_losses(const EvaluatedLoss& losses) {
   TS_CHECK(std::isfinite(losses.loss()),
            "the loss is {}: the model's weights, or what it computes of them, are not numbers",
@@ -76,10 +90,7 @@ int eval_command(int argc, const char* const* argv) {
 
   const SavedModel saved = open_saved_model(eval.model, print_to_stderr);
   const RunConfig config = eval_config(saved, eval);
-  RunDataOptions parts;
-  parts.train = false;
-  parts.message = print_to_stderr;
-  const std::optional<Samples> samples = open_run_data(config, *saved.model, parts).valid;
+  const std::optional<Samples> samples = open_samples(saved, config, eval);
   TS_CHECK(samples.has_value(), "the run of {} held nothing out: pass --data PATH", eval.model);
 
   const std::unique_ptr<Device> device = make_computing_device(config);
