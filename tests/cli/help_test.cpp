@@ -50,7 +50,7 @@ TEST_F(HelpTest, WithoutACommandTheHelpIsARefusal) {
 TEST_F(HelpTest, GoldenCheckHasHelpToo) {
   const ProgramResult result = run_program("golden_check", {"--help"}, path());
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* part : {"DIR", "key=value", "precision"})
+  for (const char* part : {"DIR", "key=value", "precision", "train.micro_batch"})
     EXPECT_NE(result.out.find(part), std::string::npos);
 }
 
