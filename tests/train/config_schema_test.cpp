@@ -181,6 +181,19 @@ TEST(ConfigSchema, OverridesReplaceValuesInOrder) {
   EXPECT_EQ(sample.rate, 1e-3);
 }
 
+TEST(ConfigSchema, ListsOfOverridesMayHaveBrackets) {
+  Sample sample;
+  const ConfigSchema schema = schema_of(sample);
+  for (const char* assignment :
+       {"lists.sizes=[7, 8]", "lists.names=['a, b',c]", "lists.shares=1,2", "lists.shares=[]"})
+    apply_override(schema, assignment);
+  EXPECT_EQ(sample.sizes, (std::vector<std::int64_t>{7, 8}));
+  EXPECT_EQ(sample.names, (std::vector<std::string>{"a, b", "c"}));
+  EXPECT_TRUE(sample.shares.empty());
+  EXPECT_EQ(override_refusal("lists.sizes=[7, x]"),
+            "lists.sizes: item 1: found 'x', expected an integer (command line:1)");
+}
+
 TEST(ConfigSchema, BadOverridesAreRefused) {
   EXPECT_EQ(override_refusal("train.stesp=3"),
             "unknown key 'train.stesp' (command line); did you mean 'train.steps'?");

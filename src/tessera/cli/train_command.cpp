@@ -65,7 +65,9 @@ int train_command(int argc, const char* const* argv) {
   options.option(
       "--shrink RANKS", &shrink,
       "make CONFIG small enough for a laptop, on so many ranks: same structure, few of everything");
-  options.rest("key=value", &overrides, "change keys of CONFIG, e.g. train.steps=100");
+  options.rest(
+      "key=value", &overrides,
+      "change keys of CONFIG, e.g. train.steps=100; lists as data.texts=a.txt,b.txt or '[a.txt, b.txt]'");
   options.footer("Keys:\n" + describe_run_config());
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   std::vector<std::string> changes;  // of shrinking
