@@ -2,8 +2,7 @@
 // against MPI's own, which may add in any order.
 #include <mpi.h>
 
-#include <cstdlib>
-
+#include "arguments.h"
 #include "collectives_timing.h"
 #include "tessera/comm/mpi/mpi_world.h"
 
@@ -27,7 +26,8 @@ void add_raw_mpi(CollectiveTimings& timings, std::int64_t bytes, int num_ranks) 
 }  // namespace tessera::bench
 
 int main(int argc, char** argv) {
-  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 10;
+  const int repetitions =
+      tessera::bench::only_argument(argc, argv, 10, "bench_collectives_mpi [REPETITIONS]");
   tessera::run_mpi_rank([&](tessera::Communicator& world) {
     for (const std::int64_t bytes : {tessera::bench::kLongBytes, tessera::bench::kShortBytes}) {
       tessera::bench::CollectiveTimings timings(world, bytes);

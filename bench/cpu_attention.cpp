@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <vector>
 
+#include "arguments.h"
 #include "tessera/backend/cpu/attention.h"
 #include "tessera/backend/cpu/attention_grad.h"
 #include "tessera/backend/cpu/fma_peak.h"
@@ -77,6 +77,7 @@ void run(int num_threads, std::chrono::milliseconds budget) {
 }  // namespace tessera::cpu
 
 int main(int argc, char** argv) {
-  const std::chrono::milliseconds budget(argc > 1 ? std::atoi(argv[1]) : 300);
+  const std::chrono::milliseconds budget(
+      tessera::bench::only_argument(argc, argv, 300, "bench_cpu_attention [MILLISECONDS]"));
   for (const int num_threads : {1, 2}) tessera::cpu::run(num_threads, budget);
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "tessera/base/error.h"
 #include "tessera/base/philox.h"
 #include "tessera/data/gpt_dataset.h"
@@ -89,12 +90,11 @@ void run(const fs::path& folder, std::int64_t num_documents) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fputs("usage: bench_gpt_index FOLDER [DOCUMENTS]\n", stderr);
-    return 2;
-  }
+  const char* const usage = "bench_gpt_index FOLDER [DOCUMENTS]";
+  if (argc < 2 || argc > 3 || argv[1][0] == '-') tessera::bench::refuse_arguments(usage);
+  const int num_documents = tessera::bench::positive_argument(argc, argv, 2, 10'000'000, usage);
   try {
-    run(argv[1], argc > 2 ? std::stoll(argv[2]) : 10'000'000);
+    run(argv[1], num_documents);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_gpt_index: {}\n", error.what());
     return 1;

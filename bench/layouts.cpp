@@ -9,6 +9,7 @@
 #include <exception>
 #include <vector>
 
+#include "arguments.h"
 #include "tessera/base/philox.h"
 #include "tessera/comm/launch_environment.h"
 #include "tessera/metrics/process_memory.h"
@@ -145,7 +146,9 @@ void print_steps(const RunConfig& config, const StepTimes& t) {
 }
 
 int run(int argc, char** argv) {
-  TS_CHECK(argc >= 3 && std::atoi(argv[2]) > 0, "usage: bench_layouts CONFIG STEPS [key=value ...]");
+  const char* const usage = "bench_layouts CONFIG STEPS [key=value ...]";
+  if (argc < 3 || argv[1][0] == '-') bench::refuse_arguments(usage);
+  const int num_steps = bench::positive_argument(argc, argv, 2, 0, usage);
   const std::vector<std::string> overrides(argv + 3, argv + argc);
   const RunConfig config = load_run_config(argv[1], overrides);
   const std::unique_ptr<Model> model = make_model(config, 0);
@@ -160,7 +163,7 @@ int run(int argc, char** argv) {
     CompileTimes compiled;  // by one rank while the others wait
     if (speaks) compiled = compile_layout(config, *model, *device, 0);
     if (world) world->barrier();
-    const StepTimes steps = run_steps(config, *model, std::atoi(argv[2]), world);
+    const StepTimes steps = run_steps(config, *model, num_steps, world);
     if (!speaks) return;
     print_compile(config, compiled);
     print_steps(config, steps);

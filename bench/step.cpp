@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <vector>
 
+#include "arguments.h"
 #include "tessera/metrics/process_memory.h"
 #include "tessera/plan/memory_report.h"
 #include "tessera/train/from_config.h"
@@ -44,9 +44,10 @@ void print_breakdown(const OpTimes& times, int steps) {
 }
 
 int run(int argc, char** argv) {
-  TS_CHECK(argc >= 2, "usage: bench_step CONFIG [steps] [key=value ...]");
+  const char* const usage = "bench_step CONFIG [STEPS] [key=value ...]";
+  if (argc < 2 || argv[1][0] == '-') bench::refuse_arguments(usage);
   const double begun = seconds_now();
-  const int steps = argc > 2 ? std::atoi(argv[2]) : 10;
+  const int steps = bench::positive_argument(argc, argv, 2, 10, usage);
   const std::vector<std::string> overrides(argv + std::min(argc, 3), argv + argc);
   const RunConfig config = load_run_config(argv[1], overrides);
   const std::unique_ptr<Model> model = make_model(config, 0);

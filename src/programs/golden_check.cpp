@@ -11,6 +11,18 @@
 
 namespace {
 
+// The folder has the model, the batches and the optimizer's numbers.
+constexpr std::string_view kUsedKeys[] = {"device",
+                                          "threads",
+                                          "cuda.",
+                                          "precision",
+                                          "recompute",
+                                          "parallel.",
+                                          "pipeline.",
+                                          "train.micro_batch",
+                                          "optimizer.state_dtype",
+                                          "optimizer.gradient_dtype"};
+
 int run(int argc, char** argv) {
   std::string folder;
   std::vector<std::string> overrides;
@@ -18,12 +30,14 @@ int run(int argc, char** argv) {
                            "Compare logits, losses, gradients and a short training with references.");
   options.positional("DIR", &folder, "config.json, {model,batches,reference}.safetensors and training.json");
   options.rest("key=value", &overrides,
-               "the keys of `tessera train`: precision=bf16, parallel.tp=2, recompute=full, ...");
+               "change keys of device, threads, cuda., precision, recompute, parallel., pipeline., "
+               "train.micro_batch, optimizer.state_dtype and optimizer.gradient_dtype");
   if (const tessera::Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
 
   tessera::RunConfig config;
   config.train.micro_batch = 0;  // the folder's whole batch, unless a key says otherwise
   apply_overrides(config, overrides);
+  tessera::check_override_keys(overrides, kUsedKeys);
   int failed = 0;
   bool speaks = false;  // rank 0 runs in this process
   const auto check = [&](tessera::Communicator* world) {

@@ -58,7 +58,11 @@ int run(std::string_view name, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* const name = argc > 1 ? argv[1] : "--help";
+  if (argc < 2) {
+    print_help(stderr);
+    return 2;
+  }
+  const char* const name = argv[1];
   try {
     return run(name, argc, argv);
   } catch (const std::bad_alloc&) {

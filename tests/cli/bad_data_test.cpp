@@ -51,7 +51,7 @@ TEST_F(BadDataTest, ShardsThatMissADataset) {
 TEST_F(BadDataTest, FewerShardsThanDataParallelRanks) {
   refuse({"bert.yaml", "parallel.dp=4"},
          {"shards: found 3 shards, expected at least 4", "data-parallel rank"});
-  refuse({"bert.yaml", "data.shards=gone"}, {"gone: no such folder"});
+  refuse({"bert.yaml", "data.shards=gone"}, {"data.shards: gone: no such folder"});
   refuse({"bert.yaml", "data.shards="}, {"data.shards is empty", "*_training_*.hdf5"});
 }
 
@@ -90,6 +90,10 @@ TEST_F(BadDataTest, MoreSamplesThanNumbers) {
                  {most + " samples of 32 tokens", "at most 2^60 tokens"});
   expect_refusal({"data", "index", "--prefix", "corpus", "--seq", most, "--samples", "2", "--out", "index"},
                  {"2 samples of " + most, "at most 2^60 tokens"});
+  expect_refusal({"data", "index", "--prefix", "corpus", "--split", "1,0,0", "--seq", "32", "--samples",
+                  "9999999999999999", "--out", "index"},
+                 {"--samples: found 9999999999999999", "epochs", "this machine has"});
+  EXPECT_FALSE(fs::exists(path() / "index"));
   const ProgramResult all =
       expect_success({"train", "run.yaml", "train.eval_batches=" + most, "train.steps=4", "train.out=all"});
   EXPECT_EQ(all.out.find("range_check"), std::string::npos) << all.text();
@@ -108,7 +112,7 @@ TEST_F(BadDataTest, Blends) {
   refuse_blend("0.5,corpus,-1,corpus", {"data.blend", "'-1' as the weight of corpus"});
   refuse_blend("corpus,0.5", {"data.blend", "'corpus' as the weight of 0.5"});
   refuse_blend("0.5,corpus,0.5", {"data.blend: found 3 items", "a weight and a prefix"});
-  refuse_blend("0.5,corpus,0.5,gone", {"gone.idx", "No such file"});
+  refuse_blend("0.5,corpus,0.5,gone", {"data.blend: cannot open gone.idx", "No such file"});
   fs::create_directory(path() / "other");
   for (const char* file : {"corpus.bin", "corpus.idx"}) fs::copy_file(path() / file, path() / "other" / file);
   refuse({"run.yaml", "data.kind=megatron", "data.prefix=", "data.split=1,0,0", "data.cache=maps",

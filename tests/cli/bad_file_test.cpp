@@ -153,7 +153,7 @@ TEST_F(BadFileTest, Texts) {
   expect_refusal({"data", "bpe", "--out", "t", "--vocab-size", "100", "text.txt"}, {"vocab_size is 100"});
   expect_refusal({"data", "bpe", "--out", "t", "--vocab-size", "9000", "text.txt"},
                  {"too small for vocab_size 9000"});
-  expect_refusal({"data", "bpe", "text.txt"}, {"needs --out FOLDER"});
+  expect_refusal({"data", "bpe", "text.txt"}, {"tessera data bpe: --out is missing; see --help"}, 2);
   folder.write("lines.jsonl", "{\"text\": \"one\"}\n{\"body\": \"two\"}\n");
   expect_refusal({"data", "build", "--out", "c", "--tokenizer", "tokens", "lines.jsonl"},
                  {"lines.jsonl", "text"});

@@ -1,6 +1,7 @@
 // `tessera data` from outside: the files it writes and the words with which it refuses bad data.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "cli/program_test_folder.h"
@@ -97,6 +98,18 @@ TEST_F(DataCommandsTest, BertMakesShards) {
   folder.write("words.txt", "[UNK]\nthe\n");
   expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "words.txt", "text.txt"},
                  {"words.txt", "no [CLS]"});
+}
+
+TEST_F(DataCommandsTest, BertRefusesImpossibleOptionsByTheirNames) {
+  const std::vector<std::array<std::string, 3>> refused = {
+      {"--seq", "3", "expected 5 to 16777216"},         {"--seq", "1000000000", "expected 5 to 16777216"},
+      {"--predictions", "0", "expected 1 to 16777216"}, {"--copies", "0", "expected at least 1"},
+      {"--mask-probability", "1.5", "expected 0 to 1"}, {"--short-probability", "-0.5", "expected 0 to 1"}};
+  for (const auto& [option, value, expected] : refused) {
+    expect_refusal({"data", "bert", "--out", "none", "--tokenizer", "vocab.txt", option, value, "text.txt"},
+                   {option + ": found " + value + ", " + expected});
+  }
+  EXPECT_FALSE(fs::exists(path() / "none"));
 }
 
 TEST_F(DataCommandsTest, BlocksAreUsedAgain) {

@@ -41,10 +41,16 @@ TEST_F(HelpTest, EveryCommandNamesItsOptions) {
   }
 }
 
+TEST_F(HelpTest, WithoutACommandTheHelpIsARefusal) {
+  const std::vector<std::vector<std::string>> incomplete = {{}, {"data"}};
+  for (const std::vector<std::string>& arguments : incomplete)
+    EXPECT_EQ(expect_refusal(arguments, {"COMMAND", "Commands (each with --help)"}, 2).out, "");
+}
+
 TEST_F(HelpTest, GoldenCheckHasHelpToo) {
   const ProgramResult result = run_program("golden_check", {"--help"}, path());
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* part : {"DIR", "key=value", "precision"})
+  for (const char* part : {"DIR", "key=value", "precision", "train.micro_batch"})
     EXPECT_NE(result.out.find(part), std::string::npos);
 }
 
@@ -64,6 +70,23 @@ TEST_F(HelpTest, UnknownFlagsGetASuggestion) {
   expect_refusal({"convert", "run", "a", "b"}, {"unexpected argument 'b'"}, 2);
 }
 
+TEST_F(HelpTest, MissingOptionsAreNamed) {
+  const std::vector<std::pair<std::string, std::string>> missing = {
+      {"bert", "FILE, --out and --tokenizer"},     {"blocks", "FILE, --out and --tokenizer"},
+      {"build", "FILE, --out and --tokenizer"},    {"bpe", "FILE and --out"},
+      {"tokenize", "--tokenizer, --in and --out"}, {"index", "--prefix, --seq, --samples and --out"}};
+  for (const auto& [command, names] : missing) {
+    expect_refusal({"data", command}, {"tessera data " + command + ": " + names + " are missing; see --help"},
+                   2);
+  }
+  expect_refusal({"data", "index", "--prefix", "corpus", "--seq", "8", "--out", "maps"},
+                 {"tessera data index: --samples is missing; see --help"}, 2);
+  expect_refusal({"data", "index", "--prefix", "corpus", "--seq", "0", "--samples", "4", "--out", "maps"},
+                 {"--seq: found 0, expected at least 1"});
+  const ProgramResult help = expect_success({"data", "index", "--help"});
+  EXPECT_NE(help.out.find("tokens of a sample (required)\n"), std::string::npos) << help.text();
+}
+
 TEST_F(HelpTest, WrongNumbersAreRefused) {
   expect_refusal({"generate", "run", "--tokens", "many"}, {"--tokens", "found 'many', expected an integer"},
                  2);
@@ -74,6 +97,10 @@ TEST_F(HelpTest, WrongNumbersAreRefused) {
   expect_refusal({"generate", "run", "--top-p", "0"}, {"--top-p: found 0, expected more than 0"});
   expect_refusal({"eval", "run", "--batch", "-3"}, {"--batch: found -3, expected at least 1"});
   expect_refusal({"eval", "run", "--seq-len", "-3"}, {"--seq-len: found -3, expected at least 1"});
+  expect_refusal({"eval", "run", "--batch", "0"}, {"--batch: found 0, expected at least 1"});
+  expect_refusal({"eval", "run", "--seq-len", "0"}, {"--seq-len: found 0, expected at least 1"});
+  for (const char* command : {"train", "plan"})
+    expect_refusal({command, "run.yaml", "--shrink", "0"}, {"--shrink: found 0, expected 1 to 1"});
   expect_refusal({"eval", "run", "--batches", "-3"}, {"--batches: found -3, expected 0 or more"});
   expect_refusal({"data", "bpe", "--out", "t", "--vocab-size", "5000000000", "run.yaml"},
                  {"--vocab-size: found 5000000000"});

@@ -9,6 +9,7 @@ struct Values {
   std::string config;
   std::string out = "runs/default";
   std::int64_t steps = 5, batch = 0;
+  std::optional<std::int64_t> ranks;
   double temperature = 0.5;
   bool resume = false;
   std::vector<std::string> inputs, overrides;
@@ -20,6 +21,7 @@ Parsed parse(Values& values, std::vector<const char*> arguments) {
   options.option("--out FOLDER", &values.out, "folder of the run");
   options.option("--steps", &values.steps, "steps to take");
   options.option("--batch N", &values.batch, "sequences (default: the run's)");
+  options.option("--ranks N", &values.ranks, "all of them unless given");
   options.option("--temperature", &values.temperature, "of the sample");
   options.option("--input FILE", &values.inputs, "text to read, may be repeated");
   options.flag("--resume", &values.resume, "go on from the newest checkpoint");
@@ -40,12 +42,13 @@ std::string refusal(std::vector<const char*> arguments) {
 TEST(Options, FillsFieldsInAnyOrder) {
   Values values;
   const Parsed parsed =
-      parse(values, {"--resume", "run.yaml", "train.steps=-3", "--steps", "-7", "--temperature=1e-1",
-                     "--input", "a", "lr=2", "--input", "b", "--out", "x y"});
+      parse(values, {"--resume", "run.yaml", "train.steps=-3", "--steps", "-7", "--ranks", "0",
+                     "--temperature=1e-1", "--input", "a", "lr=2", "--input", "b", "--out", "x y"});
   EXPECT_TRUE(parsed.run) << parsed.message;
   EXPECT_EQ(values.config, "run.yaml");
   EXPECT_EQ(values.overrides, (std::vector<std::string>{"train.steps=-3", "lr=2"}));
   EXPECT_EQ(values.steps, -7);
+  EXPECT_EQ(values.ranks, 0);
   EXPECT_EQ(values.temperature, 0.1);
   EXPECT_EQ(values.inputs, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(values.out, "x y");
@@ -57,6 +60,7 @@ TEST(Options, AbsentOnesKeepTheirDefaults) {
   EXPECT_TRUE(parse(values, {"run.yaml"}).run);
   EXPECT_EQ(values.out, "runs/default");
   EXPECT_EQ(values.steps, 5);
+  EXPECT_EQ(values.ranks, std::nullopt);
   EXPECT_FALSE(values.resume);
   EXPECT_TRUE(values.overrides.empty());
 }
@@ -76,6 +80,7 @@ TEST(Options, HelpIsPrintedWhateverElseIsGiven) {
               "  --out FOLDER     folder of the run (default runs/default)\n"
               "  --steps N        steps to take (default 5)\n"
               "  --batch N        sequences (default: the run's)\n"
+              "  --ranks N        all of them unless given\n"
               "  --temperature X  of the sample (default 0.5)\n"
               "  --input FILE     text to read, may be repeated\n"
               "  --resume         go on from the newest checkpoint\n"
@@ -100,9 +105,48 @@ TEST(Options, MissingAndWrongValuesAreRefused) {
   EXPECT_TRUE(refusal({"a", "--steps", "ten"})
                   .starts_with("tessera train: --steps: found 'ten', expected an integer"))
       << refusal({"a", "--steps", "ten"});
+  EXPECT_TRUE(refusal({"a", "--ranks", "ten"})
+                  .starts_with("tessera train: --ranks: found 'ten', expected an integer"));
+  EXPECT_TRUE(
+      refusal({"a", "--steps", "99999999999999999999"})
+          .starts_with("tessera train: --steps: found 99999999999999999999, expected an integer of at "
+                       "most 9223372036854775807 in size"));
+  EXPECT_TRUE(
+      refusal({"a", "--temperature", "1e400"})
+          .starts_with("tessera train: --temperature: found 1e400, expected a number that a double holds"));
   EXPECT_TRUE(refusal({"a", "--temperature", "hot"})
                   .starts_with("tessera train: --temperature: found 'hot', expected a number"));
   EXPECT_TRUE(refusal({"a", "--out"}).starts_with("tessera train: --out")) << refusal({"a", "--out"});
+}
+
+TEST(Options, RequiredOnesAreNamedWhenTheyAreMissing) {
+  const auto parsed = [](std::vector<const char*> arguments) {
+    std::string out;
+    std::int64_t seq = 0;
+    std::vector<std::string> files;
+    Options options("tessera cut", "Cut texts.");
+    options.option("--out FOLDER", &out, "where to write");
+    options.option("--seq N", &seq, "tokens of a sample");
+    options.rest("FILE", &files, "the texts");
+    options.require({"--out", "--seq", "FILE"});
+    arguments.insert(arguments.begin(), "cut");
+    return options.parse(static_cast<int>(arguments.size()), arguments.data());
+  };
+  EXPECT_TRUE(parsed({"--out", "a", "--seq", "0", "b", "c"}).run);
+  EXPECT_EQ(parsed({"--seq", "3", "b"}).message, "tessera cut: --out is missing; see --help\n");
+  EXPECT_EQ(parsed({"--out", "", "--seq", "3", "b"}).message, "tessera cut: --out is missing; see --help\n");
+  EXPECT_EQ(parsed({"b"}).message, "tessera cut: --out and --seq are missing; see --help\n");
+  EXPECT_EQ(parsed({}).message, "tessera cut: FILE, --out and --seq are missing; see --help\n");
+  EXPECT_EQ(parsed({}).exit_code, 2);
+  EXPECT_TRUE(parsed({"--ouy", "a"}).message.starts_with("tessera cut: unknown option '--ouy'"));
+  EXPECT_EQ(parsed({"--help"}).message,
+            "Cut texts.\n\n"
+            "Usage: tessera cut FILE ... [options]\n\n"
+            "  FILE ...      the texts\n\n"
+            "Options:\n"
+            "  --out FOLDER  where to write (required)\n"
+            "  --seq N       tokens of a sample (required)\n"
+            "  --help        print this\n");
 }
 
 TEST(Options, UnexpectedArgumentIsRefused) {

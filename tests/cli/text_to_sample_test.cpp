@@ -62,7 +62,9 @@ TEST_F(TextToSampleTest, TrainsEvaluatesAndGenerates) {
   const ProgramResult evaluated = expect_success({"eval", "run"});
   EXPECT_EQ(loss_line(evaluated).substr(0, 13), fmt::format("loss {:.6f}", *reports.back().eval_loss));
   EXPECT_EQ(loss_line(expect_success({"eval", "run/step-00000060", "threads=1"})), loss_line(evaluated));
-  expect_refusal({"eval", "run", "--seq-len", "64"}, {"train.seq_len is 64", "16 positions"});
+  expect_refusal({"eval", "run", "--seq-len", "64"},
+                 {"--seq-len: found 64, expected at most 16, the model's positions"});
+  expect_refusal({"eval", "run", "--data", "nope"}, {"--data = nope: ", "cannot open nope.idx"});
   expect_refusal({"eval", "run", "device=null"}, {"device: found null"});
   expect_refusal({"eval", "run", "precision=bf16"},
                  {"precision does not count here, expected keys of device"});

@@ -118,6 +118,12 @@ class SpoiledGoldenTest : public testing::Test {
   TemporaryFolder folder;
 };
 
+TEST_F(SpoiledGoldenTest, KeysThatTheFolderDecides) {
+  for (const std::string key : {"train.steps", "optimizer.lr", "model.layers", "train.seq_len"})
+    expect_refused(check({key + "=3"}), {key + " does not count here, expected keys of device, threads"});
+  expect_refused(check({"train.stps=3"}), {"unknown key 'train.stps'", "did you mean 'train.steps'"});
+}
+
 TEST_F(SpoiledGoldenTest, OneLogit) {
   change<float>("reference.safetensors", "logits", 100, [](float x) { return x + 0.1f; });
   expect_failed("logits");

@@ -99,7 +99,7 @@ TEST(ConfigSchema, WrongTypeIsRefused) {
   EXPECT_EQ(refusal("train: {steps: ten}"), "train.steps: found 'ten', expected an integer (run.yaml:1)");
   EXPECT_EQ(refusal("train: {steps: 1.5}"), "train.steps: found '1.5', expected an integer (run.yaml:1)");
   EXPECT_EQ(refusal("train: {steps: 99999999999999999999}"),
-            "train.steps: found '99999999999999999999', expected an integer (run.yaml:1)");
+            "train.steps: found 99999999999999999999, expected at most 9223372036854775807 (run.yaml:1)");
   EXPECT_EQ(refusal("train: {rate: fast}"), "train.rate: found 'fast', expected a number (run.yaml:1)");
   EXPECT_EQ(refusal("train: {rate: nan}"), "train.rate: found 'nan', expected a number (run.yaml:1)");
   EXPECT_EQ(refusal("train: {lr_warmup: yes}"),
@@ -179,6 +179,19 @@ TEST(ConfigSchema, OverridesReplaceValuesInOrder) {
   EXPECT_TRUE(sample.names.empty());
   EXPECT_EQ(sample.shape, Shape3::null);
   EXPECT_EQ(sample.rate, 1e-3);
+}
+
+TEST(ConfigSchema, ListsOfOverridesMayHaveBrackets) {
+  Sample sample;
+  const ConfigSchema schema = schema_of(sample);
+  for (const char* assignment :
+       {"lists.sizes=[7, 8]", "lists.names=['a, b',c]", "lists.shares=1,2", "lists.shares=[]"})
+    apply_override(schema, assignment);
+  EXPECT_EQ(sample.sizes, (std::vector<std::int64_t>{7, 8}));
+  EXPECT_EQ(sample.names, (std::vector<std::string>{"a, b", "c"}));
+  EXPECT_TRUE(sample.shares.empty());
+  EXPECT_EQ(override_refusal("lists.sizes=[7, x]"),
+            "lists.sizes: item 1: found 'x', expected an integer (command line:1)");
 }
 
 TEST(ConfigSchema, BadOverridesAreRefused) {

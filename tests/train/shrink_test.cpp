@@ -110,8 +110,9 @@ TEST(Shrink, SaysWhatItChangedAndLetsOverridesWin) {
 }
 
 TEST(Shrink, ZeroRanksLeaveTheConfigAlone) {
-  EXPECT_EQ(load_shrunk_config(recipe_path("llama2-7b"), {}, 0, [](const std::string&) { FAIL(); }),
-            recipe("llama2-7b"));
+  EXPECT_EQ(
+      load_shrunk_config(recipe_path("llama2-7b"), {}, std::nullopt, [](const std::string&) { FAIL(); }),
+      recipe("llama2-7b"));
 }
 
 TEST(Shrink, RefusesWhatItCannotDo) {

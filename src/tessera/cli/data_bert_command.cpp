@@ -9,6 +9,7 @@
 #include "tessera/data/bert_instances.h"
 #include "tessera/data/corpus_pieces.h"
 #include "tessera/text/tokenizer.h"
+#include "tessera/train/model_keys.h"
 
 namespace tessera {
 namespace {
@@ -17,6 +18,18 @@ std::int32_t special_id(const Tokenizer& tokenizer, const std::string& path, con
   const std::optional<std::int32_t> id = tokenizer.id_of(name);
   TS_CHECK(id.has_value(), "{}: the vocabulary has no {}, expected BERT's", path, name);
   return *id;
+}
+
+void check_instances(const BertInstanceOptions& options) {
+  const auto check = [](const char* name, auto found, auto least, auto most) {
+    TS_CHECK(found >= least && found <= most, "{}: found {}, expected {} to {}", name, found, least, most);
+  };
+  constexpr std::int64_t kShortest = 5;  // [CLS] a [SEP] b [SEP]
+  check("--seq", options.seq_len, kShortest, kMaxTokens);
+  check("--predictions", options.max_predictions, std::int64_t{1}, kMaxTokens);
+  TS_CHECK(options.copies >= 1, "--copies: found {}, expected at least 1", options.copies);
+  check("--mask-probability", options.mask_probability, 0, 1);
+  check("--short-probability", options.short_probability, 0, 1);
 }
 
 BertDocuments read_documents(const Tokenizer& tokenizer, const std::vector<std::string>& files) {
@@ -76,10 +89,10 @@ int data_bert_command(int argc, const char* const* argv) {
   options.option("--copies N", &instances.copies, "how often each document is used, masked anew");
   options.option("--seed S", &seed, "of pairs and masks");
   options.rest("FILE", &files, "the texts");
+  options.require({"--out", "--tokenizer", "FILE"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!files.empty() && !out.empty() && !tokenizer_path.empty(),
-           "tessera data bert needs --out FOLDER, --tokenizer PATH and at least one FILE; see --help");
   TS_CHECK(num_shards >= 1, "--shards: found {}, expected at least 1", num_shards);
+  check_instances(instances);
   check_no_other_shards(out, name, num_shards);
 
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);

@@ -24,9 +24,8 @@ int data_blocks_command(int argc, const char* const* argv) {
   options.flag("--drop-newlines", &drop_newlines, "encode a text's lines without their newlines");
   options.option("--threads N", &threads, "0: all cores");
   options.rest("FILE", &files, "texts, or JSON lines by their ending .jsonl, .ndjson or .json");
+  options.require({"--out", "--tokenizer", "FILE"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!files.empty() && !out.empty() && !tokenizer_path.empty(),
-           "tessera data blocks needs --out FOLDER, --tokenizer PATH and at least one FILE; see --help");
   TS_CHECK(block_size >= 2, "--block: found {}, expected at least 2", block_size);
   TS_CHECK(threads >= 0 && threads <= 4096, "--threads: found {}, expected 0 to 4096", threads);
 

@@ -17,9 +17,8 @@ int data_bpe_command(int argc, const char* const* argv) {
   options.option("--out FOLDER", &out, "where to write");
   options.option("--vocab-size N", &vocab_size, "tokens, bytes and <|endoftext|> included");
   options.rest("FILE", &files, "the texts");
+  options.require({"--out", "FILE"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!files.empty() && !out.empty(),
-           "tessera data bpe needs --out FOLDER and at least one FILE; see --help");
   TS_CHECK(vocab_size >= 1 && vocab_size <= std::numeric_limits<std::int32_t>::max(),
            "--vocab-size: found {}, expected 1 to 2^31 - 1", vocab_size);
 

@@ -33,9 +33,8 @@ int data_build_command(int argc, const char* const* argv) {
   options.option("--key NAME", &key, "of a JSON line: where its text is");
   options.option("--threads N", &threads, "0: all cores");
   options.rest("FILE", &files, "texts, or JSON lines by their ending .jsonl, .ndjson or .json");
+  options.require({"--out", "--tokenizer", "FILE"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!files.empty() && !out.empty() && !tokenizer_path.empty(),
-           "tessera data build needs --out PREFIX, --tokenizer PATH and at least one FILE; see --help");
   TS_CHECK(threads >= 0 && threads <= 4096, "--threads: found {}, expected 0 to 4096", threads);
 
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);

@@ -40,7 +40,11 @@ std::string help() {
 }  // namespace
 
 int data_command(int argc, const char* const* argv) {
-  const std::string_view name = argc > 1 ? argv[1] : "--help";
+  if (argc < 2) {
+    fmt::print(stderr, "{}", help());
+    return 2;
+  }
+  const std::string_view name = argv[1];
   std::vector<std::string> names;
   for (const DataCommand& command : kCommands) {
     if (name == command.name) return command.run(argc - 1, argv + 1);

@@ -1,10 +1,28 @@
+#include <algorithm>
+
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
+#include "tessera/base/machine_memory.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
 #include "tessera/data/gpt_index.h"
 
 namespace tessera {
+namespace {
+
+// Of the largest map, which is made in memory: the shuffled documents of all epochs, or the shuffled samples.
+void check_memory(const GptIndexRequest& request, const GptIndexPlan& plan) {
+  const auto elements =
+      std::max(static_cast<double>(plan.num_samples),
+               static_cast<double>(plan.num_epochs) * static_cast<double>(request.documents.size()));
+  const double bytes = elements * sizeof(std::int32_t), machine = static_cast<double>(machine_memory_bytes());
+  TS_CHECK(
+      bytes <= machine,
+      "--samples: found {}, which are {} epochs and need {:.1f} GB: this machine has {:.1f} GB of memory",
+      request.num_samples, plan.num_epochs, bytes / 1e9, machine / 1e9);
+}
+
+}  // namespace
 
 int data_index_command(int argc, const char* const* argv) {
   std::string prefix, split = "980,10,10", part = "train", out;
@@ -20,9 +38,10 @@ int data_index_command(int argc, const char* const* argv) {
   options.option("--seed S", &seed, "of the shuffles");
   options.option("--out DIR", &out, "where to write");
   options.footer("Example: tessera data index --prefix data/wiki --seq 2048 --samples 100000 --out maps");
+  options.require({"--prefix", "--seq", "--samples", "--out"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!prefix.empty() && !out.empty() && seq_len > 0 && num_samples > 0,
-           "tessera data index needs --prefix, --seq, --samples and --out; see --help");
+  TS_CHECK(seq_len >= 1, "--seq: found {}, expected at least 1", seq_len);
+  TS_CHECK(num_samples >= 1, "--samples: found {}, expected at least 1", num_samples);
 
   const IndexedDataset corpus(prefix);
   GptIndexRequest request;
@@ -34,6 +53,7 @@ int data_index_command(int argc, const char* const* argv) {
   request.num_samples = num_samples;
   request.seed = seed;
   const GptIndexPlan plan = plan_gpt_index(corpus, request);
+  check_memory(request, plan);
   const std::filesystem::path folder(out);
   create_folder(folder);
   build_gpt_index(corpus, request,

@@ -1,5 +1,4 @@
 #include "tessera/base/atomic_file.h"
-#include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
@@ -13,9 +12,8 @@ int data_tokenize_command(int argc, const char* const* argv) {
   options.option("--tokenizer PATH", &tokenizer_path, kTokenizerHelp);
   options.option("--in FILE", &in, "the text");
   options.option("--out FILE", &out, "where to write");
+  options.require({"--tokenizer", "--in", "--out"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!in.empty() && !out.empty() && !tokenizer_path.empty(),
-           "tessera data tokenize needs --tokenizer, --in and --out; see --help");
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
   std::vector<std::int32_t> ids;
   tokenizer->make_encoder()->encode(read_file(in), ids);

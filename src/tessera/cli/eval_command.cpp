@@ -14,7 +14,8 @@ namespace {
 
 struct EvalOptions {
   std::string model, data;
-  std::int64_t seq_len = 0, batch = 0, max_batches = 0;
+  std::optional<std::int64_t> seq_len, batch;
+  std::int64_t max_batches = 0;
   std::vector<std::string> overrides;
 };
 
@@ -29,11 +30,30 @@ RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
   TS_CHECK(!options.data.empty() || config.data != DataKeys{}, "{} has no data of its own: pass --data PATH",
            options.model);
   if (config.data.tokenizer.empty()) config.data.tokenizer = saved.tokenizer;
-  if (options.seq_len > 0) config.train.seq_len = options.seq_len;
-  if (options.batch > 0) config.train.micro_batch = options.batch;
+  if (options.seq_len) {
+    const std::int64_t positions = saved.model->max_positions();
+    TS_CHECK(*options.seq_len <= positions, "--seq-len: found {}, expected at most {}, the model's positions",
+             *options.seq_len, positions);
+    config.train.seq_len = *options.seq_len;
+  }
+  if (options.batch) config.train.micro_batch = *options.batch;
   if (!options.data.empty()) validate_on(config.data, options.data);
   validate_data(config.data);
   return config;
+}
+
+// What is wrong with other data is said of them, though the run has keys for them.
+std::optional<Samples> open_samples(const SavedModel& saved, const RunConfig& config,
+                                    const EvalOptions& options) {
+  RunDataOptions parts;
+  parts.train = false;
+  parts.message = print_to_stderr;
+  try {
+    return open_run_data(config, *saved.model, parts).valid;
+  } catch (const Error& error) {
+    if (options.data.empty()) throw;
+    fail("--data = {}: {}", options.data, error.what());
+  }
 }
 
 void print_losses(const EvaluatedLoss& losses) {
@@ -64,16 +84,13 @@ int eval_command(int argc, const char* const* argv) {
   options.rest("key=value", &eval.overrides, "change keys of device, threads, cuda., data. and train.");
   options.footer("Example: tessera eval runs/quickstart/run-1 --data data/valid");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(eval.seq_len >= 0, "--seq-len: found {}, expected at least 1", eval.seq_len);
-  TS_CHECK(eval.batch >= 0, "--batch: found {}, expected at least 1", eval.batch);
+  TS_CHECK(eval.seq_len.value_or(1) >= 1, "--seq-len: found {}, expected at least 1", *eval.seq_len);
+  TS_CHECK(eval.batch.value_or(1) >= 1, "--batch: found {}, expected at least 1", *eval.batch);
   TS_CHECK(eval.max_batches >= 0, "--batches: found {}, expected 0 or more", eval.max_batches);
 
   const SavedModel saved = open_saved_model(eval.model, print_to_stderr);
   const RunConfig config = eval_config(saved, eval);
-  RunDataOptions parts;
-  parts.train = false;
-  parts.message = print_to_stderr;
-  const std::optional<Samples> samples = open_run_data(config, *saved.model, parts).valid;
+  const std::optional<Samples> samples = open_samples(saved, config, eval);
   TS_CHECK(samples.has_value(), "the run of {} held nothing out: pass --data PATH", eval.model);
 
   const std::unique_ptr<Device> device = make_computing_device(config);

@@ -18,6 +18,9 @@ namespace {
 struct Entry {
   std::string spelling;  // "--out FOLDER"
   std::string description;
+  std::string default_value = "";
+  CLI::Option* option = nullptr;
+  bool required = false;
 };
 
 struct Spelling {
@@ -33,28 +36,42 @@ Spelling split(const std::string& spelling) {
 
 // CLI11 converts with stringstreams and names C++ types when it refuses; this says it as configs do.
 template <class Number>
-CLI::Validator expects(const char* what) {
+CLI::Validator expects(const char* what, const char* bound) {
   return CLI::Validator(
-      [what](std::string& text) -> std::string {
+      [what, bound](std::string& text) -> std::string {
         Number value{};
         const char* end = text.data() + text.size();
         const auto result = std::from_chars(text.data(), end, value);
         if (result.ec == std::errc() && result.ptr == end) return "";
+        if (result.ec == std::errc::result_out_of_range && result.ptr == end)
+          return fmt::format("found {}, expected {} {}", text, what, bound);
         return fmt::format("found '{}', expected {}", text, what);
       },
       "");
 }
 
-// Unless the description itself says what the default is, as of one that is looked up elsewhere.
-std::string with_default(const std::string& description, const std::string& value) {
-  const bool said = value.empty() || description.find("(default") != std::string::npos;
-  return said ? description : fmt::format("{} (default {})", description, value);
+CLI::Validator expects_integer() {
+  return expects<std::int64_t>("an integer", "of at most 9223372036854775807 in size");
+}
+
+// An argument that is required is one of the usage line. A default is shown unless the description itself
+// says what it is, as of one that is looked up elsewhere.
+std::string described(const Entry& entry) {
+  if (entry.required && entry.spelling.starts_with('-')) return entry.description + " (required)";
+  const bool said = entry.default_value.empty() || entry.description.find("(default") != std::string::npos;
+  return said ? entry.description : fmt::format("{} (default {})", entry.description, entry.default_value);
+}
+
+// An empty text counts as none: it names no file.
+bool is_missing(const Entry& entry) {
+  const std::vector<std::string>& given = entry.option->results();
+  return std::ranges::all_of(given, [](const std::string& text) { return text.empty(); });
 }
 
 std::string aligned(const std::vector<Entry>& entries, std::size_t width) {
   std::string text;
   for (const Entry& entry : entries)
-    text += fmt::format("  {:<{}}  {}\n", entry.spelling, width, entry.description);
+    text += fmt::format("  {:<{}}  {}\n", entry.spelling, width, described(entry));
   return text;
 }
 
@@ -72,9 +89,10 @@ struct Options::State {
                    const std::string& value, auto* field) {
     Spelling parts = split(spelling);
     if (parts.value.empty()) parts.value = kind;
-    flags.push_back({parts.name + " " + parts.value, with_default(description, value)});
+    CLI::Option* option = parser.add_option(parts.name, *field);
+    flags.push_back({parts.name + " " + parts.value, description, value, option});
     names.push_back(parts.name);
-    return parser.add_option(parts.name, *field);
+    return option;
   }
 
   // The first argument that nothing took, a mistyped flag before anything else; empty when there is none.
@@ -88,18 +106,24 @@ struct Options::State {
     return extras.empty() ? "" : fmt::format("unexpected argument '{}'", extras.front());
   }
 
+  // All that are, so that nobody finds them one by one.
   std::string refusal_of_missing() const {
-    for (const auto& [option, name] : required)
-      if (option->empty()) return fmt::format("{} is missing", name);
-    return "";
+    std::vector<std::string> missing;
+    for (const std::vector<Entry>& entries : {arguments, flags})
+      for (const Entry& entry : entries)
+        if (entry.required && is_missing(entry)) missing.push_back(split(entry.spelling).name);
+    if (missing.empty()) return "";
+    std::string text = missing.front();
+    for (std::size_t i = 1; i < missing.size(); ++i)
+      text += (i + 1 == missing.size() ? " and " : ", ") + missing[i];
+    return text + (missing.size() == 1 ? " is missing" : " are missing");
   }
 
-  std::string command, summary, footer, usage;
+  std::string command, summary, footer;
   bool wants_help = false;
   CLI::App parser;
   std::vector<Entry> arguments, flags;
   std::vector<std::string> names{"--help"};
-  std::vector<std::pair<CLI::Option*, std::string>> required;
 };
 
 Options::Options(std::string command, std::string summary)
@@ -108,10 +132,7 @@ Options::Options(std::string command, std::string summary)
 Options::~Options() = default;
 
 void Options::positional(const std::string& name, std::string* field, const std::string& description) {
-  CLI::Option* option = state_->parser.add_option(name, *field);
-  state_->required.emplace_back(option, name);
-  state_->arguments.push_back({name, description});
-  state_->usage += " " + name;
+  state_->arguments.push_back({name, description, "", state_->parser.add_option(name, *field), true});
 }
 
 void Options::option(const std::string& spelling, std::string* field, const std::string& description) {
@@ -119,13 +140,17 @@ void Options::option(const std::string& spelling, std::string* field, const std:
 }
 
 void Options::option(const std::string& spelling, std::int64_t* field, const std::string& description) {
-  state_->add(spelling, "N", description, fmt::format("{}", *field), field)
-      ->check(expects<std::int64_t>("an integer"));
+  state_->add(spelling, "N", description, fmt::format("{}", *field), field)->check(expects_integer());
+}
+
+void Options::option(const std::string& spelling, std::optional<std::int64_t>* field,
+                     const std::string& description) {
+  state_->add(spelling, "N", description, "", field)->check(expects_integer());
 }
 
 void Options::option(const std::string& spelling, double* field, const std::string& description) {
   state_->add(spelling, "X", description, fmt::format("{}", *field), field)
-      ->check(expects<double>("a number"));
+      ->check(expects<double>("a number", "that a double holds"));
 }
 
 void Options::option(const std::string& spelling, std::vector<std::string>* field,
@@ -135,16 +160,25 @@ void Options::option(const std::string& spelling, std::vector<std::string>* fiel
 }
 
 void Options::flag(const std::string& name, bool* field, const std::string& description) {
-  state_->parser.add_flag(name, *field);
-  state_->flags.push_back({name, description});
+  state_->flags.push_back({name, description, "", state_->parser.add_flag(name, *field)});
   state_->names.push_back(name);
 }
 
 void Options::rest(const std::string& name, std::vector<std::string>* field, const std::string& description) {
   // CLI11 allows no '=' in a name, so ours is only shown.
-  state_->parser.add_option("rest", *field);
-  state_->arguments.push_back({name + " ...", description});
-  state_->usage += fmt::format(" [{} ...]", name);
+  state_->arguments.push_back({name + " ...", description, "", state_->parser.add_option("rest", *field)});
+}
+
+void Options::require(std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    bool found = false;
+    for (std::vector<Entry>* entries : {&state_->arguments, &state_->flags}) {
+      for (Entry& entry : *entries) {
+        if (split(entry.spelling).name == name) found = entry.required = true;
+      }
+    }
+    TS_ASSERT(found);
+  }
 }
 
 void Options::footer(std::string text) {
@@ -152,10 +186,8 @@ void Options::footer(std::string text) {
 }
 
 Parsed Options::parse(int argc, const char* const* argv) {
-  const auto refuse = [&](const std::string& why) {
-    return Parsed{
-        false, 2,
-        fmt::format("{}: {} ({} --help lists what there is)\n", state_->command, why, state_->command)};
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    return Parsed{false, 2, fmt::format("{}: {}{}\n", state_->command, why, hint)};
   };
   std::string refusal;
   try {
@@ -165,19 +197,22 @@ Parsed Options::parse(int argc, const char* const* argv) {
   }
   if (state_->wants_help) return {false, 0, help()};
   // A mistyped flag first: what else is wrong usually follows from it.
-  for (const std::string& why : {state_->refusal_of_extras(), refusal, state_->refusal_of_missing()})
-    if (!why.empty()) return refuse(why);
-  return {};
+  for (const std::string& why : {state_->refusal_of_extras(), refusal})
+    if (!why.empty()) return refuse(why, fmt::format(" ({} --help lists what there is)", state_->command));
+  const std::string missing = state_->refusal_of_missing();
+  return missing.empty() ? Parsed{} : refuse(missing, "; see --help");
 }
 
 std::string Options::help() const {
   std::vector<Entry> flags = state_->flags;
   flags.push_back({"--help", "print this"});
+  std::string usage;
+  for (const Entry& entry : state_->arguments)
+    usage += entry.required ? " " + entry.spelling : fmt::format(" [{}]", entry.spelling);
   std::size_t width = 0;
   for (const auto& entries : {state_->arguments, flags})
     for (const Entry& entry : entries) width = std::max(width, entry.spelling.size());
-  std::string text =
-      fmt::format("{}\n\nUsage: {}{} [options]\n\n", state_->summary, state_->command, state_->usage);
+  std::string text = fmt::format("{}\n\nUsage: {}{} [options]\n\n", state_->summary, state_->command, usage);
   if (!state_->arguments.empty()) text += aligned(state_->arguments, width) + "\n";
   text += "Options:\n" + aligned(flags, width);
   if (!state_->footer.empty()) text += "\n" + state_->footer + "\n";

@@ -5,6 +5,7 @@
 //   options.option("--out FOLDER", &out, "folder of the run");
 //   options.flag("--resume", &resume, "go on from the newest checkpoint");
 //   options.rest("key=value", &overrides, "change keys of CONFIG");
+//   options.require({"--out"});
 //   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
 //
 // Made by each command's file in cli/. A command with subcommands looks at its first word itself and
@@ -12,7 +13,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,14 +38,19 @@ class Options {
   Options& operator=(const Options&) = delete;
 
   // The word after a flag's name stands for its value in the help. What a field holds when it is
-  // declared is its default. A flag with a vector may be given several times.
+  // declared is its default; an optional without a value tells whether it was given. A flag with a vector
+  // may be given several times.
   void positional(const std::string& name, std::string* field, const std::string& description);
   void option(const std::string& spelling, std::string* field, const std::string& description);
   void option(const std::string& spelling, std::int64_t* field, const std::string& description);
+  void option(const std::string& spelling, std::optional<std::int64_t>* field,
+              const std::string& description);
   void option(const std::string& spelling, double* field, const std::string& description);
   void option(const std::string& spelling, std::vector<std::string>* field, const std::string& description);
   void flag(const std::string& name, bool* field, const std::string& description);
   void rest(const std::string& name, std::vector<std::string>* field, const std::string& description);
+  // Of what was declared before, the flags and the rest without which the command cannot run.
+  void require(std::initializer_list<std::string_view> names);
   void footer(std::string text);  // examples, below the help
 
   // argv[0] is the command's own name and is not looked at.

@@ -113,7 +113,8 @@ void print_biggest(const StagePlan& stage) {
 
 struct PlanArguments {
   std::string config, graph_file, dot_file, plan_file, trace_file;
-  std::int64_t stage = 0, shrink = 0;
+  std::int64_t stage = 0;
+  std::optional<std::int64_t> shrink;
   bool collectives = false, timeline = false;
   std::vector<std::string> overrides;
 };

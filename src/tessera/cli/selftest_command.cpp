@@ -112,6 +112,8 @@ int selftest_command(int argc, const char* const* argv) {
                "under which a device is a hundred times slower");
   options.flag("--quiet", &arguments.quiet, "print only what fails");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
+  TS_CHECK(arguments.device == "cpu" || arguments.device == "cuda",
+           "--device: found '{}', expected cpu or cuda", arguments.device);
 
   keep_freed_memory();
   SelftestDevices devices{make_devices(arguments.device, 0),

@@ -57,7 +57,7 @@ void print_results(const RunConfig& config, const TrainSummary& summary) {
 int train_command(int argc, const char* const* argv) {
   std::string path;
   std::vector<std::string> overrides;
-  std::int64_t shrink = 0;
+  std::optional<std::int64_t> shrink;
   bool resume = false;
   Options options("tessera train", "Train a model as CONFIG says.");
   options.positional("CONFIG", &path, "the run's YAML file");
@@ -65,7 +65,9 @@ int train_command(int argc, const char* const* argv) {
   options.option(
       "--shrink RANKS", &shrink,
       "make CONFIG small enough for a laptop, on so many ranks: same structure, few of everything");
-  options.rest("key=value", &overrides, "change keys of CONFIG, e.g. train.steps=100");
+  options.rest(
+      "key=value", &overrides,
+      "change keys of CONFIG, e.g. train.steps=100; lists as data.texts=a.txt,b.txt or '[a.txt, b.txt]'");
   options.footer("Keys:\n" + describe_run_config());
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   std::vector<std::string> changes;  // of shrinking

@@ -22,8 +22,8 @@ int tune_command(int argc, const char* const* argv) {
   options.rest("key=value", &overrides, "change keys of CONFIG");
   options.footer(
       "Example: tessera tune run.yaml --out h200.tuning && tessera train run.yaml cuda.tuning=h200.tuning");
+  options.require({"--out"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  TS_CHECK(!out.empty(), "--out FILE: expected a file to write the choices to");
   const RunConfig config = load_run_config(path, overrides);
   TS_CHECK(config.device == DeviceName::cuda,
            "device: found {}, expected cuda: only a GPU has several ways to compute a product",

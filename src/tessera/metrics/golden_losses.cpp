@@ -17,11 +17,19 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) + 1 - first);
 }
 
+std::string read_losses(const std::filesystem::path& path) {
+  try {
+    return read_file(path);
+  } catch (const Error& error) {
+    fail("metrics.golden_losses: {}; expected a file of losses, one per line", error.what());
+  }
+}
+
 }  // namespace
 
 GoldenLosses::GoldenLosses(const std::filesystem::path& path, double relative_tolerance)
     : path_(path.string()), relative_tolerance_(relative_tolerance) {
-  const std::string text = read_file(path);
+  const std::string text = read_losses(path);
   std::string_view rest = text;
   for (int number = 1; !rest.empty(); ++number) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());

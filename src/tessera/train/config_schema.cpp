@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "tessera/base/error.h"
@@ -53,16 +54,21 @@ std::string with_bounds(std::string kind, const std::string& limits) {
 
 // from_chars takes no leading '+', no spaces and no words, which is what a config should hold.
 template <class Number>
-bool parse_number(const std::string& text, Number* value) {
+std::errc parse_number(const std::string& text, Number* value) {
   const char* end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, *value);
-  return result.ec == std::errc() && result.ptr == end;
+  return result.ptr == end ? result.ec : std::errc::invalid_argument;
 }
 
 // parse_item: fills *value from the text, or returns the complaint "found .., expected ..".
 std::string parse_item(const std::string& text, IntegerRange range, std::int64_t* value) {
   std::int64_t parsed = 0;
-  if (!parse_number(text, &parsed)) return fmt::format("found '{}', expected an integer", text);
+  const std::errc error = parse_number(text, &parsed);
+  if (error == std::errc::result_out_of_range) {
+    return text.starts_with('-') ? fmt::format("found {}, expected at least {}", text, range.min)
+                                 : fmt::format("found {}, expected at most {}", text, range.max);
+  }
+  if (error != std::errc()) return fmt::format("found '{}', expected an integer", text);
   if (parsed < range.min || parsed > range.max)
     return fmt::format("found {}, expected {}", text, bounds(range));
   *value = parsed;
@@ -71,14 +77,19 @@ std::string parse_item(const std::string& text, IntegerRange range, std::int64_t
 
 std::string parse_item(const std::string& text, NumberRange range, double* value) {
   double parsed = 0;
-  if (!parse_number(text, &parsed) || !std::isfinite(parsed))
+  const std::errc error = parse_number(text, &parsed);
+  const bool beyond = error == std::errc::result_out_of_range;
+  if (beyond) parsed = std::strtod(text.c_str(), nullptr);  // infinite or zero: from_chars does not say which
+  if (!beyond && (error != std::errc() || !std::isfinite(parsed)))
     return fmt::format("found '{}', expected a number", text);
+  if ((beyond || parsed != 0) && static_cast<float>(parsed) == 0)
+    return fmt::format("found {}, expected a number that fp32 holds", text);
   const bool too_low = range.above_min ? parsed <= range.min : parsed < range.min;
   const bool too_high = range.below_max ? parsed >= range.max : parsed > range.max;
   if (too_low || too_high) return fmt::format("found {}, expected {}", text, bounds(range));
-  const bool vanishes = parsed != 0 && static_cast<float>(parsed) == 0;
-  if (vanishes || std::abs(parsed) > std::numeric_limits<float>::max())
-    return fmt::format("found {}, expected a number that fp32 holds", text);
+  const float largest = std::numeric_limits<float>::max();
+  if (std::abs(parsed) > largest)
+    return fmt::format("found {}, expected a number that fp32 holds: at most {} in size", text, largest);
   *value = parsed;
   return "";
 }

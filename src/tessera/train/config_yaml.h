@@ -15,7 +15,7 @@ namespace tessera {
 // ("train.steps: 10"); a key that is absent keeps its value.
 void load_yaml(const ConfigSchema& schema, std::string_view text, const std::string& file);
 
-// One "key.sub=value" of the command line. A list is written "a,b,c".
+// One "key.sub=value" of the command line. A list is written "a,b,c", or "[a, b, c]" as in YAML.
 void apply_override(const ConfigSchema& schema, const std::string& assignment);
 
 // Every key with its current value; load_yaml of it gives the same struct.

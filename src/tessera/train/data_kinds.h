@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "tessera/base/error.h"
 #include "tessera/comm/host_name.h"
 #include "tessera/train/run_data.h"
 
@@ -26,6 +27,16 @@ struct DataRequest {
     world->barrier();
   }
 };
+
+// What `open` returns; an Error of its names the key by which the files were given.
+template <class Open>
+auto named_by(const char* key, const Open& open) {
+  try {
+    return open();
+  } catch (const Error& error) {
+    fail("{}: {}", key, error.what());
+  }
+}
 
 RunData open_token_data(const DataRequest& request);     // tokens of a .bin/.idx pair, shuffled
 RunData open_megatron_data(const DataRequest& request);  // .bin/.idx pairs in NeMo's order

@@ -18,6 +18,7 @@ namespace tessera {
 namespace {
 
 struct WeightedPrefixes {
+  const char* key;  // that gives them
   std::vector<double> weights;
   std::vector<std::string> prefixes;
 };
@@ -26,7 +27,7 @@ WeightedPrefixes blend_of(const std::vector<std::string>& items) {
   TS_CHECK(items.size() % 2 == 0,
            "data.blend: found {} items, expected pairs of a weight and a prefix such as 0.3, data/wiki",
            items.size());
-  WeightedPrefixes blend;
+  WeightedPrefixes blend{"data.blend", {}, {}};
   double sum = 0;
   for (std::size_t i = 0; i < items.size(); i += 2) {
     const std::string& text = items[i];
@@ -51,11 +52,12 @@ WeightedPrefixes blend_of(const std::vector<std::string>& items) {
 // One part of one corpus, in NeMo's order.
 class PartOfCorpus {
  public:
-  PartOfCorpus(const DataRequest& request, const std::string& prefix, Part part, const std::string& split)
+  PartOfCorpus(const DataRequest& request, const char* key, const std::string& prefix, Part part,
+               const std::string& split)
       : request_(request),
         prefix_(prefix),
         part_(part),
-        corpus_(std::make_shared<const IndexedDataset>(prefix)) {
+        corpus_(named_by(key, [&] { return std::make_shared<const IndexedDataset>(prefix); })) {
     index_.documents = split_documents(split, corpus_->num_sequences())[static_cast<std::size_t>(part)];
     index_.seq_len = request.config.train.seq_len;
     index_.seed = request.config.train.seed;
@@ -125,7 +127,7 @@ std::optional<Samples> open_part(const DataRequest& request, const WeightedPrefi
   std::vector<PartOfCorpus> parts;
   std::int64_t one_pass = 0;
   for (const std::string& prefix : corpora.prefixes) {
-    parts.emplace_back(request, prefix, part, split);
+    parts.emplace_back(request, corpora.key, prefix, part, split);
     if (parts.back().empty()) {
       TS_CHECK(part != Part::train, "{}: the split {} leaves no document of {} for {}", prefix, split,
                parts.back().num_documents(), part_name(part));
@@ -150,7 +152,7 @@ RunData open_megatron_data(const DataRequest& request) {
            "data.prefix is empty: expected the path of a .bin/.idx pair without its ending, or data.blend");
   // Without a weight it is no blend: the original asks a corpus that stands alone for exactly what is needed.
   const WeightedPrefixes corpora =
-      keys.blend.empty() ? WeightedPrefixes{{}, {keys.prefix}} : blend_of(keys.blend);
+      keys.blend.empty() ? WeightedPrefixes{"data.prefix", {}, {keys.prefix}} : blend_of(keys.blend);
   const bool own_valid = !keys.valid_prefix.empty();
   RunData data;
   if (request.options.train) {
@@ -158,7 +160,8 @@ RunData open_megatron_data(const DataRequest& request) {
                            samples_of_order(request.config));
   }
   if (request.options.valid) {
-    data.valid = own_valid ? open_part(request, {{}, {keys.valid_prefix}}, Part::valid, "0,1,0", 0)
+    data.valid = own_valid ? open_part(request, {"data.valid_prefix", {}, {keys.valid_prefix}}, Part::valid,
+                                       "0,1,0", 0)
                            : open_part(request, corpora, Part::valid, keys.split, 0);
   }
   return data;

@@ -91,6 +91,7 @@ void validate(const RunConfig& config) {
   validate_model(config.model, config.train.seq_len);
   validate_data(config.data);
   const TrainKeys& train = config.train;
+  TS_CHECK(!train.out.empty(), "train.out is empty: expected a folder for the run");
   TS_CHECK(train.global_batch % (train.micro_batch * config.parallel.dp) == 0,
            "train.global_batch = {} is not a multiple of train.micro_batch = {} times parallel.dp = {}",
            train.global_batch, train.micro_batch, config.parallel.dp);

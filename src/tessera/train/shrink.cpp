@@ -135,11 +135,12 @@ RunConfig shrunk(const RunConfig& recipe, std::int64_t ranks) {
 }
 
 RunConfig load_shrunk_config(const std::filesystem::path& path, std::span<const std::string> overrides,
-                             std::int64_t ranks, const std::function<void(const std::string&)>& say) {
-  if (ranks == 0) return load_run_config(path, overrides);
+                             std::optional<std::int64_t> ranks,
+                             const std::function<void(const std::string&)>& say) {
+  if (!ranks) return load_run_config(path, overrides);
   RunConfig recipe;
   apply_yaml(recipe, read_file(path), path.string());
-  RunConfig config = shrunk(recipe, ranks);
+  RunConfig config = shrunk(recipe, *ranks);
   apply_overrides(config, overrides);
   std::int64_t& vocab_size = config.model.architecture.vocab_size;
   if (vocab_size == 0 && config.data.tokenizer.empty()) vocab_size = kVocabSize;

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "tessera/train/run_config.h"
 
@@ -28,9 +29,10 @@ namespace tessera {
 // `recipe` must spell out its model, and be of `ranks` ranks or more. The vocabulary is left to a tokenizer.
 RunConfig shrunk(const RunConfig& recipe, std::int64_t ranks);
 
-// load_run_config, shrunk to `ranks`; 0: as it is. The overrides have the last word over what shrinking
-// chose. `say` gets a line for each key that shrinking changed.
+// load_run_config, shrunk to `ranks`; without them as it is. The overrides have the last word over what
+// shrinking chose. `say` gets a line for each key that shrinking changed.
 RunConfig load_shrunk_config(const std::filesystem::path& path, std::span<const std::string> overrides,
-                             std::int64_t ranks, const std::function<void(const std::string&)>& say);
+                             std::optional<std::int64_t> ranks,
+                             const std::function<void(const std::string&)>& say);
 
 }  // namespace tessera

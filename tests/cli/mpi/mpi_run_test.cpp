@@ -60,6 +60,14 @@ TEST_F(MpiRunTest, GoldenModelsOnProcesses) {
   }
 }
 
+TEST_F(MpiRunTest, TheBenchmarkTakesOnlyANumber) {
+  for (const char* argument : {"--help", "0"}) {
+    const ProgramResult result = run_program("bench_collectives_mpi", {argument}, path());
+    EXPECT_EQ(result.exit_code, 2) << result.text();
+    EXPECT_EQ(result.err, "usage: bench_collectives_mpi [REPETITIONS]\n");
+  }
+}
+
 TEST_F(MpiRunTest, ProcessesAndThreadsGiveTheSameBits) {
   const std::vector<std::vector<std::string>> layouts = {{"parallel.tp=2", "parallel.sequence=true"},
                                                          {"parallel.dp=2", "parallel.zero1=true"},
