@@ -202,6 +202,8 @@ void Run::start_weights() {
     initialize_weights(step_->weights(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
     return;
   }
+  TS_CHECK(std::filesystem::exists(config_.model.weights), "model.weights = {}: no such file or folder",
+           config_.model.weights);
   if (const auto saved = model_beside_weights()) {
     check_weights_suit(saved->model->config_json(), model_->config_json(), config_.model.weights,
                        callbacks_.message);
