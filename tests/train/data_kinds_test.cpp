@@ -311,6 +311,26 @@ TEST(DataKindsRefusalTest, ValidationDataOfItsOwnChangeTheSplit) {
   run.train_into("run", true);
 }
 
+TEST(DataKindsRefusalTest, CorporaThatHaveGrownAreNotResumed) {
+  KindRun kind("megatron");
+  TinyRun& run = kind.run;
+  run.config.train.steps = 2;
+  run.train_into("run");
+  run.config.train.steps = 4;
+  const std::string prefix = run.config.data.prefix;
+  const IndexedDataset before(prefix);
+  IndexedDatasetWriter writer(run.path() / "grown", TokenDType::u16);
+  for (std::int64_t i = 0; i < before.num_sequences(); ++i) writer.add_document(before.sequence(i));
+  writer.add_document(before.sequence(0));
+  writer.finish();
+  run.config.data.prefix = (run.path() / "grown").string();  // whose maps are made anew
+  expect_error([&] { run.train_into("run", true); },
+               {fmt::format("the corpora have {} documents", before.num_sequences() + 1),
+                fmt::format("was trained on {} documents", before.num_sequences())});
+  run.config.data.prefix = prefix;
+  run.train_into("run", true);
+}
+
 TEST(DataKindsTest, ABlendIsResumedWhereItsFilesHaveMoved) {
   KindRun kind("blend");
   TinyRun& run = kind.run;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "tessera/data/batch.h"
 
@@ -18,6 +19,8 @@ struct Samples {
   FillFunction fill;
   std::int64_t per_epoch = 0;  // distinct ones; later numbers come to them again
   bool pairs = false;          // whether batches have the fields of sentence pairs
+  // What their order depends on beside their number: how much each corpus holds. Empty: on nothing.
+  std::string corpora = {};
 
   // Distinct ones in so many batches; all, where there are no more.
   std::int64_t num_in_batches(std::int64_t batches, std::int64_t batch_size) const {

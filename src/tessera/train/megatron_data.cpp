@@ -65,6 +65,9 @@ class PartOfCorpus {
 
   bool empty() const { return index_.documents.size() == 0; }
   std::int64_t num_documents() const { return corpus_->num_sequences(); }
+  std::string size_text() const {
+    return fmt::format("{} documents of {} tokens", corpus_->num_sequences(), corpus_->num_tokens());
+  }
 
   // Of one pass over its documents.
   std::int64_t samples_per_epoch() const {
@@ -99,9 +102,10 @@ class PartOfCorpus {
 };
 
 template <class Dataset>
-Samples samples_of(std::shared_ptr<const Dataset> dataset) {
-  return {[dataset](std::int64_t first, Batch& batch) { dataset->fill(first, batch); },
-          dataset->num_samples()};
+Samples samples_of(std::shared_ptr<const Dataset> dataset, const std::vector<std::string>& corpora) {
+  return {.fill = [dataset](std::int64_t first, Batch& batch) { dataset->fill(first, batch); },
+          .per_epoch = dataset->num_samples(),
+          .corpora = joined(corpora, "; ")};
 }
 
 // Index maps are named after the corpus' file alone, as NeMo names them: in one folder two corpora of one
@@ -137,11 +141,14 @@ std::optional<Samples> open_part(const DataRequest& request, const WeightedPrefi
   }
   const std::int64_t wanted = num_samples > 0 ? num_samples : one_pass;
   check_own_maps(request.config.data.cache, corpora.prefixes);
-  if (corpora.weights.empty()) return samples_of(parts[0].open(wanted));
+  std::vector<std::string> sizes;
+  for (const PartOfCorpus& one : parts) sizes.push_back(one.size_text());
+  if (corpora.weights.empty()) return samples_of(parts[0].open(wanted), sizes);
   const std::vector<std::int64_t> counts = blend_sample_counts(wanted, corpora.weights);
   std::vector<std::shared_ptr<const GptDataset>> datasets;
   for (std::size_t i = 0; i < parts.size(); ++i) datasets.push_back(parts[i].open(counts[i]));
-  return samples_of(std::make_shared<const BlendedDataset>(std::move(datasets), corpora.weights, wanted));
+  return samples_of(std::make_shared<const BlendedDataset>(std::move(datasets), corpora.weights, wanted),
+                    sizes);
 }
 
 }  // namespace

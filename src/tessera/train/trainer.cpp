@@ -239,6 +239,11 @@ void Run::restore(const std::filesystem::path& folder) {
              "the data have {} samples, but {} was trained on {}: resuming would see others",
              data_.train->per_epoch, folder.string(), samples->second);
   }
+  if (const auto corpora = properties.find(kCorporaProperty); corpora != properties.end()) {
+    TS_CHECK(corpora->second == data_.train->corpora,
+             "the corpora have {}, but {} was trained on {}: resuming would see other samples",
+             data_.train->corpora, folder.string(), corpora->second);
+  }
   load_checkpoint_state(step_->weights(), step_->parameters(), checkpoint);
   first_step_ = checkpoint.info().step;
   last_checkpoint_ = folder.string();
@@ -300,7 +305,8 @@ void Run::save(std::int64_t steps_done) {
   info.consumed_samples = steps_done * config_.train.global_batch;
   info.properties = {{kModelConfigProperty, model_->config_json()},
                      {kRunConfigProperty, to_yaml(config_)},
-                     {kSamplesProperty, std::to_string(data_.train->per_epoch)}};
+                     {kSamplesProperty, std::to_string(data_.train->per_epoch)},
+                     {kCorporaProperty, data_.train->corpora}};
   last_checkpoint_ =
       save_checkpoint(config_.train.out, info, files, static_cast<int>(config_.train.keep_last)).string();
 }

@@ -38,5 +38,6 @@ TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& c
 inline constexpr const char* kModelConfigProperty = "config.json";
 inline constexpr const char* kRunConfigProperty = "run.yaml";
 inline constexpr const char* kSamplesProperty = "samples";  // of the data; megatron: of their order
+inline constexpr const char* kCorporaProperty = "corpora";  // Samples::corpora
 
 }  // namespace tessera
