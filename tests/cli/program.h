@@ -95,7 +95,8 @@ inline std::vector<std::string> partial_files(const std::filesystem::path& folde
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const std::string path = entry.path().string();
-    if (path.ends_with(".partial") || path.ends_with(".replaced")) found.push_back(path);
+    const std::string name = entry.path().filename().string();
+    if (name.find(".partial") != std::string::npos || name.ends_with(".replaced")) found.push_back(path);
   }
   return found;
 }

@@ -192,6 +192,9 @@ TEST(ConfigSchema, ListsOfOverridesMayHaveBrackets) {
   EXPECT_TRUE(sample.shares.empty());
   EXPECT_EQ(override_refusal("lists.sizes=[7, x]"),
             "lists.sizes: item 1: found 'x', expected an integer (command line:1)");
+  for (const char* no_list : {"lists.sizes=[7],[8]", "lists.sizes=[7]\nsmall: 2\nlists.shares: []"}) {
+    EXPECT_TRUE(override_refusal(no_list).starts_with("lists.sizes:")) << override_refusal(no_list);
+  }
 }
 
 TEST(ConfigSchema, BadOverridesAreRefused) {

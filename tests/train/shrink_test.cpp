@@ -109,7 +109,7 @@ TEST(Shrink, SaysWhatItChangedAndLetsOverridesWin) {
   for (const std::string& line : said) EXPECT_EQ(line.find("parallel.zero1"), std::string::npos) << line;
 }
 
-TEST(Shrink, ZeroRanksLeaveTheConfigAlone) {
+TEST(Shrink, WithoutRanksTheConfigIsLeftAlone) {
   EXPECT_EQ(
       load_shrunk_config(recipe_path("llama2-7b"), {}, std::nullopt, [](const std::string&) { FAIL(); }),
       recipe("llama2-7b"));

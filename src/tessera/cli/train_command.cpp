@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -29,7 +30,8 @@ void on_interrupt(int signal) {
     return;
   }
   constexpr std::string_view kText = "\nfinishing this step, then saving; once more ends at once\n";
-  if (g_speaks && ::write(STDERR_FILENO, kText.data(), kText.size()) < 0) return;  // nobody reads it
+  const int saved = errno;  // of the thread that was interrupted
+  if (g_speaks && ::write(STDERR_FILENO, kText.data(), kText.size()) < 0) errno = saved;  // nobody reads it
 }
 
 // A terminal that closes says so more than once, by its shell and by itself.

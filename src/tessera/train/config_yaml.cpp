@@ -214,8 +214,11 @@ void apply_override(const ConfigSchema& schema, const std::string& assignment) {
     refuse_unknown(schema, path, origin);
   }
   if (!key->is_list) return assign(*key, {Kind::text, {written}}, origin);
-  if (written.starts_with('[') && written.ends_with(']'))
+  if (written.starts_with('[') && written.ends_with(']')) {
+    TS_CHECK(parse_document(written, path).IsSequence(), "{}: found '{}', expected one list ({})", path,
+             written, origin);
     return load_yaml(schema, fmt::format("{}: {}", path, written), origin);
+  }
   ConfigValue list{Kind::list, {}};
   for (std::size_t start = 0; start <= written.size() && !written.empty();) {
     const std::size_t comma = std::min(written.find(',', start), written.size());

@@ -46,7 +46,7 @@ struct AdamW {
 
   __device__ static float root(float x) {
     float result;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
   }
 
