@@ -93,6 +93,7 @@ TEST_F(BadConfigTest, WrongTypesAndImpossibleValues) {
       {"optimizer.lr=-1e400", "optimizer.lr: found -1e400, expected at least 0"},
       {"optimizer.beta2=1e400", "optimizer.beta2: found 1e400, expected"},
       {"optimizer.eps=1e-400", "optimizer.eps: found 1e-400, expected a number that fp32 holds"},
+      {"optimizer.eps=1e-18", "optimizer.eps: found 1e-18, expected at least 1e-15"},
       {"optimizer.eps=1e-300", "optimizer.eps: found 1e-300, expected a number that fp32 holds"},
       {"model.vocab_size=2147483647", "in all: this machine has"},
       {"optimizer.no_decay=norm,", "optimizer.no_decay: item 1: found nothing, expected text"},

@@ -27,7 +27,8 @@ void declare_optimizer(ConfigSchema& s, OptimizerKeys& optimizer) {
   s.number("optimizer.lr", &optimizer.lr, "peak learning rate", kNotNegative);
   s.number("optimizer.beta1", &optimizer.beta1, "decay of the first moment", kFraction);
   s.number("optimizer.beta2", &optimizer.beta2, "decay of the second moment", kFraction);
-  s.number("optimizer.eps", &optimizer.eps, "added to the root of the second moment", kPositive);
+  // Roots that a GPU takes for zero are below 1e-16, their correction included.
+  s.number("optimizer.eps", &optimizer.eps, "added to the root of the second moment", {.min = 1e-15});
   s.number("optimizer.weight_decay", &optimizer.weight_decay, "decay of the weights", kNotNegative);
   s.number("optimizer.clip_norm", &optimizer.clip_norm, "largest global gradient norm; 0: off", kNotNegative);
   s.boolean("optimizer.decay_1d", &optimizer.decay_1d, "decay norms' weights and biases too");
