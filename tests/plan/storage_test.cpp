@@ -58,5 +58,28 @@ TEST(Storage, AGradientLivesInTheBackwardProgramAlone) {
   EXPECT_EQ(received_regions(0), (std::map<std::string, Region>{{"gradient", Region::temporary}}));
 }
 
+// Four stages on two ranks; the last reads what the first makes, so the third, rank 0's second, passes it on.
+TEST(Storage, WhatAStageOnlyPassesOnLiesInItsOwnSlots) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::f32, {3}}, Role::batch);
+  const ValueId skip = emit(graph, Op::silu, Phase::forward, "skip", {}, {x})[0];
+  ValueId h = x;
+  for (std::int32_t layer = 0; layer < 3; ++layer) {
+    graph.set_layer(layer);
+    h = emit(graph, Op::silu, Phase::forward, "h", {}, {h})[0];
+  }
+  graph.set_layer(3);
+  graph.mark_output("end", emit(graph, Op::mul, Phase::forward, "end", {}, {h, skip})[0]);
+
+  const RankStages rank = cut_stages(graph, {0, 1, 2, 3}, /*num_ranks=*/2, /*num_chunks=*/2, /*rank=*/0);
+  const Plan plan =
+      compile(rank.graph, [](const Graph&, const Node&) { return std::int64_t{0}; }, {.num_slots = {1, 3}});
+  const ValueId passed_on = rank.graph.find_input("skip.received@1");
+  ASSERT_NE(passed_on, kNoValue);
+  EXPECT_EQ(plan.locations[static_cast<std::size_t>(passed_on)].region, Region::kept);
+  EXPECT_EQ(plan.locations[static_cast<std::size_t>(passed_on)].chunk, 1);
+  EXPECT_GE(plan.chunks[1].kept_bytes, rank.graph.type(passed_on).num_bytes());
+}
+
 }  // namespace
 }  // namespace tessera

@@ -46,14 +46,14 @@ std::string_view phase_name(Phase phase) {
   return "?";
 }
 
-ValueId Graph::add_input(std::string name, ValueType type, Role role) {
+ValueId Graph::add_input(std::string name, ValueType type, Role role, std::int32_t chunk) {
   TS_CHECK(find_input(name) == kNoValue, "graph input '{}' is defined twice", name);
   for (int d = 0; d < type.shape.rank(); ++d) {
     TS_CHECK(type.shape[d] > 0, "graph input '{}' has shape {}: every dim must be at least 1", name,
              type.shape.text());
   }
   input_index_.emplace(name, num_values());
-  values_.push_back({std::move(name), type, role, kNoNode});
+  values_.push_back({std::move(name), type, role, kNoNode, chunk});
   return num_values() - 1;
 }
 

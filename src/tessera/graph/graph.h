@@ -61,6 +61,8 @@ struct Value {
   ValueType type;
   Role role = Role::computed;
   NodeId producer = kNoNode;  // kNoNode for graph inputs
+  // Of an input that belongs to a micro-batch: the pipeline stage of the rank that it is for, as Node's.
+  std::int32_t chunk = 0;
 };
 
 struct Node {
@@ -103,7 +105,7 @@ class Graph {
   void set_layer(std::int32_t layer) { layer_ = layer; }
 
   // Names of inputs are unique; the error names the duplicate.
-  ValueId add_input(std::string name, ValueType type, Role role);
+  ValueId add_input(std::string name, ValueType type, Role role, std::int32_t chunk = 0);
   // Outputs are named after the node: "layers.0.norm" for the first, "layers.0.norm:1" and so on.
   std::vector<ValueId> add_node(Op op, Phase phase, std::string name, Attrs attrs,
                                 std::vector<ValueId> inputs, std::span<const ValueType> outputs);

@@ -63,7 +63,7 @@ class StageCutter {
   void receive(ValueId v, int chunk, Role role, std::vector<ValueId>& list) {
     const Value& value = whole_.value(v);
     const ValueId local =
-        graph().add_input(chunk_input_name(value.name + ".received", chunk), value.type, role);
+        graph().add_input(chunk_input_name(value.name + ".received", chunk), value.type, role, chunk);
     locals_[{v, chunk}] = local;
     list.push_back(local);
   }
@@ -101,7 +101,8 @@ class StageCutter {
     const Value& value = whole_.value(v);
     const int owner = value.role == Role::batch ? chunk : 0;
     const auto [at, is_new] = locals_.try_emplace({v, owner}, kNoValue);
-    if (is_new) at->second = graph().add_input(chunk_input_name(value.name, owner), value.type, value.role);
+    if (is_new)
+      at->second = graph().add_input(chunk_input_name(value.name, owner), value.type, value.role, owner);
     return at->second;
   }
 

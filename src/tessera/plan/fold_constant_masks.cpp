@@ -178,7 +178,8 @@ class Folder {
     Graph& to = result_.graph;
     for (ValueId v = 0; v < from_.num_values(); ++v) {
       const Value& value = from_.value(v);
-      if (value.producer == kNoNode) new_id(v) = to.add_input(value.name, value.type, value.role);
+      if (value.producer == kNoNode)
+        new_id(v) = to.add_input(value.name, value.type, value.role, value.chunk);
     }
     for (NodeId id = 0; id < from_.num_nodes(); ++id) {
       if (is_kept(id)) copy(id);

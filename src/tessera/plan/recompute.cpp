@@ -33,7 +33,8 @@ class Rewriter {
     // Inputs first, in order, wherever they were added.
     for (ValueId v = 0; v < from_.num_values(); ++v) {
       const Value& value = from_.value(v);
-      if (value.producer == kNoNode) at(kept_, v) = to_.add_input(value.name, value.type, value.role);
+      if (value.producer == kNoNode)
+        at(kept_, v) = to_.add_input(value.name, value.type, value.role, value.chunk);
     }
     for (const Node& node : from_.nodes()) copy(node);
     for (const StateUpdate& u : from_.state_updates())

@@ -13,7 +13,7 @@ namespace {
 struct Use {
   Phase written = Phase::init;
   Phase last_phase = Phase::init;  // the last program that reads it
-  std::int32_t chunk = 0;          // whose programs these are; inputs that several read are persistent
+  std::int32_t chunk = 0;          // whose programs these are
   std::int32_t first = 0;          // step that writes it
   std::int32_t last = 0;           // last step that reads it, in last_phase
   bool live = false;
@@ -41,6 +41,7 @@ std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
   std::vector<Use> uses(static_cast<std::size_t>(graph.num_values()));
   for (std::size_t v = 0; v < uses.size(); ++v) {
     uses[v].written = arrives_before(graph.values()[v].role).value_or(Phase::init);
+    uses[v].chunk = graph.values()[v].chunk;
   }
   for_each_program(programs, [&](ProgramId program, const std::vector<Step>& steps) {
     for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -51,7 +52,6 @@ std::vector<Use> find_uses(const Graph& graph, const Plan& programs) {
         use.live = true;
         use.last_phase = program.phase;
         use.last = time.last;
-        if (graph.value(v).producer == kNoNode) use.chunk = program.chunk;
       }
       for (ValueId v : node.outputs) {
         uses[static_cast<std::size_t>(v)] = {program.phase, program.phase, program.chunk,
