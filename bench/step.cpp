@@ -29,7 +29,8 @@ double median_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void print_breakdown(const OpTimes& times, int steps) {
+// And how far the ops' sum is from a step that is not taken apart, which takes `step_seconds`.
+void print_breakdown(const OpTimes& times, int steps, double step_seconds) {
   std::vector<int> order(kNumOps);
   for (int i = 0; i < kNumOps; ++i) order[static_cast<std::size_t>(i)] = i;
   const auto seconds = [&](int op) { return times.seconds[static_cast<std::size_t>(op)]; };
@@ -41,6 +42,8 @@ void print_breakdown(const OpTimes& times, int steps) {
     std::fprintf(stderr, "  %-28s %8.2f ms/step  %5.1f %%\n", op_name(static_cast<Op>(op)).data(),
                  1e3 * seconds(op) / steps, 100 * seconds(op) / total);
   }
+  std::fprintf(stderr, "  %-28s %8.2f ms/step, %.1f %% of the step's %.2f\n", "all", 1e3 * total / steps,
+               100 * total / steps / step_seconds, 1e3 * step_seconds);
 }
 
 int run(int argc, char** argv) {
@@ -61,8 +64,10 @@ int run(int argc, char** argv) {
   std::vector<double> seconds, peaks;
   OpTimes times;
   double first_loss = 0, last_loss = 0, first_step = 0;
+  std::int64_t used_when_warm = 0;
   const int end = kWarmupSteps + steps;
   for (int s = 0; s < end + kBreakdownSteps; ++s) {
+    if (s == kWarmupSteps) used_when_warm = device->used_bytes();
     const double start = seconds_now();
     last_loss = step.run(batch.inputs(), s, config.optimizer.lr, s >= end ? &times : nullptr).loss;
     if (s == 0) first_loss = last_loss, first_step = seconds_now() - begun;
@@ -70,13 +75,14 @@ int run(int argc, char** argv) {
     seconds.push_back(seconds_now() - start);
     if (config.device == DeviceName::cpu) peaks.push_back(make_device(config)->peak_flops());
   }
-  print_breakdown(times, kBreakdownSteps);
+  const double median = median_of(seconds);
+  print_breakdown(times, kBreakdownSteps, median);
+  const std::int64_t used_at_end = device->used_bytes();
   // A device measures once, so each measurement is of a new one. A machine that is shared gives at times less
   // than its best: what it gave between the steps is the median.
   peaks.push_back(device->peak_flops());
   peaks.push_back(make_device(config)->peak_flops());
   const double peak = *std::max_element(peaks.begin(), peaks.end()), peak_between = median_of(peaks);
-  const double median = median_of(seconds);
   const MemoryReport memory = report_memory(step.executor().graph(), step.executor().plan());
   const std::int64_t micro_batches = config.train.global_batch / config.train.micro_batch;
   const double flops = static_cast<double>(
@@ -88,14 +94,15 @@ int run(int argc, char** argv) {
       "%.1f, "
       "\"peak_gflops\": %.1f, \"peak_share\": %.3f, \"share_of_peak_between_steps\": %.3f, \"planned_mb\": "
       "%.1f, \"device_mb\": %.1f, "
-      "\"device_mb_before\": %.1f, \"peak_rss_mb\": %.1f, \"first_step_s\": %.2f, \"loss0\": %.4f, "
+      "\"device_mb_before\": %.1f, \"device_mb_warm\": %.1f, \"peak_rss_mb\": %.1f, \"first_step_s\": %.2f, "
+      "\"loss0\": %.4f, "
       "\"lossN\": %.4f}\n",
       std::string(device->name()).c_str(), static_cast<long long>(config.threads),
       static_cast<long long>(memory.num_parameters), tokens, median,
       *std::min_element(seconds.begin(), seconds.end()), static_cast<double>(tokens) / median,
       flops / median / 1e9, peak / 1e9, peak > 0 ? flops / median / peak : 0.0,
-      peak_between > 0 ? flops / median / peak_between : 0.0, mb(memory.total), mb(device->used_bytes()),
-      mb(before), mb(process_memory().peak_resident_bytes), first_step, first_loss, last_loss);
+      peak_between > 0 ? flops / median / peak_between : 0.0, mb(memory.total), mb(used_at_end), mb(before),
+      mb(used_when_warm), mb(process_memory().peak_resident_bytes), first_step, first_loss, last_loss);
   return 0;
 }
 

@@ -135,6 +135,82 @@ TEST_F(ExecutorTest, ConstantsAreThereBeforeTheFirstProgram) {
   EXPECT_EQ(read(executor->output("y")), (Floats{1, 2, 3}));
 }
 
+// Runs nothing; counts the calls, by which its clock goes, and notes programs.
+class CountingDevice final : public Device {
+ public:
+  std::string_view name() const override { return "counting"; }
+  std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
+    return cpu_->allocate(num_bytes);
+  }
+  std::int64_t workspace_bytes(const Graph&, const Node&) const override { return 0; }
+  void run(Op, const KernelCall&) override { ++(noting_ ? noted : now_); }
+  bool begin_capture() override { return noting_ = true; }
+  std::unique_ptr<CapturedProgram> end_capture() override {
+    noting_ = false;
+    return std::make_unique<Replay>(replays);
+  }
+  void clear(const TensorView&) override {}
+  void upload(std::byte*, std::span<const std::byte>) override {}
+  void download(std::span<std::byte>, const std::byte*) override {}
+  void mark(std::size_t moment) override {
+    moments.resize(moment + 1);
+    moments[moment] = now_;
+  }
+  double seconds_between(std::size_t from, std::size_t to) override { return moments[to] - moments[from]; }
+  double peak_flops() override { return 0; }
+
+  std::vector<int> moments;
+  int noted = 0, replays = 0;
+  int num_runs() const { return now_; }
+
+ private:
+  struct Replay final : CapturedProgram {
+    explicit Replay(int& counter) : count(counter) {}
+    void run() override { ++count; }
+    int& count;
+  };
+
+  std::unique_ptr<Device> cpu_ = make_cpu_device(1);
+  int now_ = 0;
+  bool noting_ = false;
+};
+
+// So that nothing is left to allocate after a run's first step.
+TEST_F(ExecutorTest, AProgramIsNotedRightAfterItsFirstRun) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  const ValueId zero = emit(graph, Op::zeros, Phase::init, "zero", ZerosAttrs{kType}, {})[0];
+  graph.mark_output("y", add(graph, "y", x, zero));
+  CountingDevice device;
+  Plan plan = compile(graph, [](const Graph&, const Node&) { return 0; }, {});
+  Executor executor(std::move(graph), std::move(plan), device);
+  EXPECT_EQ(device.num_runs(), 1);
+  EXPECT_EQ(device.noted, 0);  // of the init program nothing
+  for (int run = 0; run < 3; ++run) {
+    executor.run(Phase::forward);
+    EXPECT_EQ(device.num_runs(), 2);
+    EXPECT_EQ(device.noted, 1);
+    EXPECT_EQ(device.replays, run);
+  }
+}
+
+// A device may gather neighbours of one op, which a moment between them would keep it from.
+TEST_F(ExecutorTest, NeighboursOfOneOpAreTimedTogether) {
+  Graph graph;
+  ValueId x = graph.add_input("x", kType, Role::batch);
+  for (const double factor : {2.0, 3.0, 4.0}) x = scale(graph, "x", x, factor);
+  x = mul(graph, "squared", x, x);
+  graph.mark_output("y", scale(graph, "y", x, 5.0));
+  CountingDevice device;
+  Plan plan = compile(graph, [](const Graph&, const Node&) { return 0; }, {});
+  Executor executor(std::move(graph), std::move(plan), device);
+  OpTimes times;
+  executor.run(Phase::forward, {.times = &times});
+  EXPECT_EQ(device.moments, (std::vector{0, 3, 4, 5}));
+  EXPECT_EQ(times.seconds[static_cast<std::size_t>(Op::scale)], 4);
+  EXPECT_EQ(times.seconds[static_cast<std::size_t>(Op::mul)], 1);
+}
+
 TEST_F(ExecutorTest, ReadsScalarsOfBothWidths) {
   for (DType dtype : {DType::f32, DType::f64}) {
     Graph graph;

@@ -114,13 +114,14 @@ void Executor::run(Phase phase, const ProgramRun& how) {
   const std::span<const BoundCall* const> calls = early ? program.early_order : program.order;
   const bool starting = how.first_micro_batch && program.has_first_additions;
   if (how.times) return run_calls(calls, starting, how.times);
-  BoundProgram::Variant& variant = starting ? program.starting : program.adding;
-  if (variant.captured) return variant.captured->run();
-  // Ranks meet in the host, which a capture cannot note; and the first run is where kernels are chosen.
-  if (variant.runs++ == 0 || ranks_ || !device_.begin_capture()) return run_calls(calls, starting);
+  std::unique_ptr<CapturedProgram>& captured = starting ? program.captured_start : program.captured;
+  if (captured) return captured->run();
   run_calls(calls, starting);
-  variant.captured = device_.end_capture();
-  variant.captured->run();
+  // Kernels are chosen now, and all of it can be noted at once: later steps allocate nothing. But ranks meet
+  // in the host, which a capture cannot note, and the init program does not run again.
+  if (ranks_ || phase == Phase::init || !device_.begin_capture()) return;
+  run_calls(calls, starting);
+  captured = device_.end_capture();
 }
 
 void Executor::run_calls(std::span<const BoundCall* const> calls, bool starting, OpTimes* times) {
@@ -137,7 +138,8 @@ void Executor::run_calls(std::span<const BoundCall* const> calls, bool starting,
     } else {
       device_.run(call.op, kernel_call(call, starting));
     }
-    if (!times) continue;
+    // A device may run neighbours of one op together, so they have one time.
+    if (!times || (i + 1 < calls.size() && calls[i + 1]->op == call.op)) continue;
     timed.push_back(call.op);
     device_.mark(timed.size());
   }

@@ -74,16 +74,13 @@ class Executor {
   };
   // One program on one slot.
   struct BoundProgram {
-    struct Variant {
-      int runs = 0;
-      std::unique_ptr<CapturedProgram> captured;
-    };
     std::vector<BoundCall> calls;
     std::vector<const BoundCall*> order;
     // Where gradients are reduced early: a backward program with these reductions, the update without them.
     std::vector<const BoundCall*> early_order;
     bool has_first_additions = false;
-    Variant adding, starting;  // the second, where there are first additions, in first micro-batches
+    // The second, where there are first additions, of first micro-batches.
+    std::unique_ptr<CapturedProgram> captured, captured_start;
   };
 
   std::byte* address(const Location& location, int slot) const;

@@ -13,6 +13,7 @@ class CapturedGraph final : public CapturedProgram {
       : stream_(stream), before_run_(std::move(before_run)) {
     check_cuda(cudaGraphInstantiate(&runnable_, graph, 0), "make a graph runnable");
     check_cuda(cudaGraphDestroy(graph), "forget a graph");
+    check_cuda(cudaGraphUpload(runnable_, stream), "upload a graph");  // which else its first run would do
   }
   ~CapturedGraph() override { cudaGraphExecDestroy(runnable_); }
   CapturedGraph(const CapturedGraph&) = delete;
