@@ -93,6 +93,8 @@ class Device {
   // Tries the ways to run each piece of work it has run so far, on the operands of its last run, which are
   // overwritten. Returns the best as text, for a device that is to decide alike; empty: nothing to choose.
   virtual std::string search_choices(const std::function<void(const std::string&)>& /*say*/) { return {}; }
+  // What a user should know of how it has computed: what could be faster, and why it is not.
+  virtual std::vector<std::string> remarks() const { return {}; }
   virtual std::int64_t used_bytes() const { return 0; }  // of memory of its own, by everybody; 0: it has none
   // Whether the host reads and writes this device's memory as its own. Where not: upload and download.
   virtual bool host_can_read() const { return true; }

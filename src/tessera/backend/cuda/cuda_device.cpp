@@ -182,6 +182,12 @@ class CudaDevice final : public Device {
     check_cuda(cudaMemGetInfo(&available, &total), "ask for free memory");
     return static_cast<std::int64_t>(total - available);
   }
+  std::vector<std::string> remarks() const override {
+    std::vector<std::string> all = gemms_.remarks();
+    if (!cudnn_.why_slower().empty())
+      all.push_back("attention runs on slower kernels of our own: " + cudnn_.why_slower());
+    return all;
+  }
   std::string search_choices(const std::function<void(const std::string&)>& say) override {
     ready();
     return choices_text(cuda::search_products(gemms_, stream_.get(), say),

@@ -27,8 +27,12 @@ using Addresses = std::unordered_map<std::int64_t, void*>;  // by TensorId
 
 enum TensorId : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV, kQueryCounts, kKeyCounts };
 
-void* open_cudnn() {
-  return SharedLibrary("libcudnn.so." + std::to_string(CUDNN_MAJOR), TESSERA_CUDA_LIBRARY_DIR).handle();
+// The frontend also calls the CUDA runtime, by this name, and throws where that is not found; once opened, it
+// is.
+SharedLibrary open_cudnn() {
+  SharedLibrary runtime("libcudart.so." + std::to_string(CUDART_VERSION / 1000), TESSERA_CUDA_LIBRARY_DIR);
+  if (!runtime.found()) return runtime;
+  return SharedLibrary("libcudnn.so." + std::to_string(CUDNN_MAJOR), TESSERA_CUDA_LIBRARY_DIR);
 }
 
 void check_cudnn(fe::error_t status, const char* what) {
@@ -222,10 +226,19 @@ struct CudnnAttention::Library {
 };
 
 CudnnAttention::CudnnAttention(std::int64_t score_grad_bytes) : score_grad_bytes_(score_grad_bytes) {
-  static void* const opened = fe::cudnn_dlhandle = open_cudnn();
-  if (opened == nullptr) return;
+  static const SharedLibrary opened = open_cudnn();
+  if (!opened.found()) {
+    why_not_here_ = opened.why_not_found();
+    return;
+  }
+  static const bool used = (fe::cudnn_dlhandle = opened.handle()) != nullptr;
   auto library = std::make_unique<Library>();
-  if (fe::detail::create_handle(&library->handle) == CUDNN_STATUS_SUCCESS) library_ = std::move(library);
+  const cudnnStatus_t status = fe::detail::create_handle(&library->handle);
+  if (used && status == CUDNN_STATUS_SUCCESS) {
+    library_ = std::move(library);
+  } else {
+    why_not_here_ = fmt::format("{} gives no handle: status {}", opened.name(), static_cast<int>(status));
+  }
 }
 
 CudnnAttention::~CudnnAttention() {
@@ -233,11 +246,21 @@ CudnnAttention::~CudnnAttention() {
 }
 
 std::int64_t CudnnAttention::workspace_bytes(const AttentionShape& shape) {
-  return library_ ? scratch_bytes(library_->forward_of(whole(shape)), shape) : -1;
+  return noted(library_ ? scratch_bytes(library_->forward_of(whole(shape)), shape) : -1, shape);
 }
 
 std::int64_t CudnnAttention::grad_workspace_bytes(const AttentionShape& shape) {
-  return library_ ? scratch_bytes(library_->backward_of(grad_part(shape, score_grad_bytes_)), shape) : -1;
+  return noted(
+      library_ ? scratch_bytes(library_->backward_of(grad_part(shape, score_grad_bytes_)), shape) : -1,
+      shape);
+}
+
+std::int64_t CudnnAttention::noted(std::int64_t bytes, const AttentionShape& shape) {
+  if (bytes >= 0 || !why_slower_.empty()) return bytes;
+  why_slower_ = library_ ? fmt::format("cuDNN does not compute {} heads of {}, {} tokens", shape.heads,
+                                       shape.head_dim, shape.seq)
+                         : "cuDNN cannot be used: " + why_not_here_;
+  return bytes;
 }
 
 void CudnnAttention::run(const AttentionShape& shape, const AttentionOperands& operands,

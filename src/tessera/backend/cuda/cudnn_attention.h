@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "tessera/backend/cuda/attention.h"
 
@@ -26,6 +27,9 @@ class CudnnAttention {
   std::int64_t workspace_bytes(const AttentionShape& shape);
   std::int64_t grad_workspace_bytes(const AttentionShape& shape);
 
+  // Why attention that asked for cuDNN's kernels runs on slower ones; empty: it does not.
+  const std::string& why_slower() const { return why_slower_; }
+
   // For shapes that have scratch.
   void run(const AttentionShape& shape, const AttentionOperands& operands, std::span<std::byte> workspace,
            cudaStream_t stream);
@@ -34,8 +38,11 @@ class CudnnAttention {
 
  private:
   struct Library;
+  std::int64_t noted(std::int64_t bytes, const AttentionShape& shape);
+
   std::int64_t score_grad_bytes_;
   std::unique_ptr<Library> library_;  // null: cuDNN is not here
+  std::string why_not_here_, why_slower_;
 };
 
 }  // namespace tessera::cuda

@@ -173,6 +173,7 @@ bool GemmPlans::choose_algorithm(const Product& p, Plan& plan) const {
                  static_cast<std::int64_t>(result.workspaceSize) <= kGemmWorkspaceBytes,
              "{}: its algorithm for the product {} x {} x {} is not possible here: run `tessera tune` again",
              choices_name_, p.m, p.n, p.k);
+    plan.chosen = true;
     return true;
   }
   const std::vector<cublasLtMatmulAlgo_t> algorithms = proposals(p, plan);
@@ -192,6 +193,33 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlans::candidates(const Product& p) {
   return proposals(p, plan_of(p));
 }
 
+std::vector<std::string> GemmPlans::remarks() const {
+  int all = 0, plain = 0, chosen = 0;
+  Product example;  // of a plain one
+  for (const auto& [key, plan] : plans_) {
+    const Product& p = plan.last_run.product;
+    if (flops_of(p) < kLargeFlops) continue;
+    ++all;
+    plain += plan.plain;
+    chosen += plan.chosen;
+    if (plan.plain) example = p;
+  }
+  std::vector<std::string> remarks;
+  if (plain > 0) {
+    remarks.push_back(
+        fmt::format("{} of {} large matrix products, such as {} x {} x {}, run without tensor cores, many "
+                    "times slower: cuBLASLt takes bf16 matrices whose sizes are even, best multiples of 8",
+                    plain, all, example.m, example.n, example.k));
+  }
+  if (!choices_name_.empty() && chosen + plain < all) {
+    remarks.push_back(
+        fmt::format("cuda.tuning = {} names {} of {} large matrix products: for the others "
+                    "`tessera tune` has to search with this config",
+                    choices_name_, chosen, all - plain));
+  }
+  return remarks;
+}
+
 GemmPlans::Plan& GemmPlans::plan_of(const Product& p) {
   const ProductKey key = key_of(p);
   auto found = plans_.find(key);
@@ -201,8 +229,8 @@ GemmPlans::Plan& GemmPlans::plan_of(const Product& p) {
 
 void GemmPlans::run(const Product& p, cudaStream_t stream, std::span<std::byte> workspace) {
   Plan& plan = plan_of(p);
-  if (plan.plain) return plain_gemm(p, stream);
   plan.last_run = {p, workspace};
+  if (plan.plain) return plain_gemm(p, stream);
   run(p, plan.algo, stream, workspace);
 }
 

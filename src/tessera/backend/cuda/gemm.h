@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/backend/cuda/cublas_lt.h"
@@ -51,6 +52,12 @@ struct Product {
   void* aux = nullptr;         // [m, n] of ldc, for gelu and gelu_grad
 };
 
+inline double flops_of(const Product& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+         static_cast<double>(p.batch);
+}
+inline constexpr double kLargeFlops = 1e9;  // smaller products are no matter: they are not searched
+
 // What every node with a product is given: NVIDIA's advice for Hopper.
 inline constexpr std::int64_t kGemmWorkspaceBytes = std::int64_t{32} << 20;
 
@@ -80,13 +87,17 @@ class GemmPlans {
            std::span<std::byte> workspace);
   std::size_t library_version() const { return lt_.version(); }
 
+  // Of what has run: large products that cuBLASLt does not compute, or that the choices do not name.
+  std::vector<std::string> remarks() const;
+
  private:
   struct Plan {
-    bool plain = false;  // cuBLASLt has no algorithm for it: the plain kernel runs
+    bool plain = false;   // cuBLASLt has no algorithm for it: the plain kernel runs
+    bool chosen = false;  // by the choices
     cublasLtMatmulDesc_t desc = nullptr;
     cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
     cublasLtMatmulAlgo_t algo{};
-    Seen last_run;
+    Seen last_run;  // without a product: it has not run
   };
 
   Plan& plan_of(const Product& product);

@@ -13,13 +13,7 @@ namespace {
 constexpr double kTrySeconds = 0.03, kSettleSeconds = 0.05, kTurnSeconds = 0.1;
 constexpr int kTurns = 4;
 constexpr std::size_t kFinalists = 3;
-constexpr double kLeastFlops = 1e9;  // smaller products are no matter
 constexpr double kLeastGain = 0.003;  // less is noise
-
-double flops_of(const Product& p) {
-  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
-         static_cast<double>(p.batch);
-}
 
 struct Candidate {
   cublasLtMatmulAlgo_t algorithm;
@@ -83,7 +77,7 @@ GemmChoices search_products(GemmPlans& plans, cudaStream_t stream,
   GemmChoices choices;
   for (const GemmPlans::Seen& seen : plans.seen()) {
     const Product& p = seen.product;
-    if (flops_of(p) < kLeastFlops) continue;
+    if (flops_of(p) < kLargeFlops) continue;
     const std::vector<Candidate> ranked = ProductSearch(plans, seen, stream).run();
     if (ranked.size() < 2) continue;
     const Candidate& first = *std::ranges::find(ranked, true, &Candidate::first);

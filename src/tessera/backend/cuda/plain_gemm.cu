@@ -20,8 +20,8 @@ __global__ void multiply_tiles(Strided<T> a, Strided<T> b, const T* bias, C* c, 
                                bool accumulate) {
   __shared__ float a_tile[kTile][kTile + 1], b_tile[kTile][kTile + 1];
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
-  const std::int64_t row = std::int64_t{blockIdx.y} * kTile + ty,
-                     column = std::int64_t{blockIdx.x} * kTile + tx;
+  const std::int64_t row = std::int64_t{blockIdx.x} * kTile + ty,
+                     column = std::int64_t{blockIdx.y} * kTile + tx;
   a.data += blockIdx.z * a.batch;
   b.data += blockIdx.z * b.batch;
   c += blockIdx.z * c_batch;
@@ -49,7 +49,8 @@ Strided<T> strided(const Operand& operand) {
 }  // namespace
 
 void plain_gemm(const Product& p, cudaStream_t stream) {
-  const dim3 grid(num_blocks(p.n, kTile), num_blocks(p.m, kTile), static_cast<unsigned>(p.batch));
+  // Rows may be tokens, of which there may be more than a grid counts in y.
+  const dim3 grid(num_blocks(p.m, kTile), num_blocks(p.n, kTile), static_cast<unsigned>(p.batch));
   for_dtype(p.dtype, [&]<class T>(T) {
     for_dtype(p.c_dtype, [&]<class C>(C) {
       multiply_tiles<<<grid, dim3(kTile, kTile), 0, stream>>>(

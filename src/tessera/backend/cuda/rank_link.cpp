@@ -1,10 +1,9 @@
 #include "tessera/backend/cuda/rank_link.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <random>
 #include <vector>
 
 #include "tessera/backend/cuda/peer_communicator.h"
@@ -25,10 +24,19 @@ struct RankPlace {
   bool same_process(const RankPlace& other) const { return host == other.host && process == other.process; }
 };
 
+// Another in every process. Not its id, which is another's, too, where containers share a host's name.
+std::int64_t process_number() {
+  static const auto number = [] {
+    std::random_device random;
+    return static_cast<std::int64_t>(std::uint64_t{random()} << 32 | random());
+  }();
+  return number;
+}
+
 std::vector<RankPlace> places_of(Communicator& world, int ordinal) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "ask for the GPU's properties");
-  RankPlace own{.host = host_name_hash(), .process = ::getpid(), .ordinal = ordinal};
+  RankPlace own{.host = host_name_hash(), .process = process_number(), .ordinal = ordinal};
   std::memcpy(own.gpu.data(), properties.uuid.bytes, own.gpu.size());
   std::vector<RankPlace> all(static_cast<std::size_t>(world.size()));
   world.all_gather(&own, all.data(), {1, sizeof(own) / sizeof(std::int32_t)}, DType::i32);
