@@ -46,6 +46,11 @@ struct PairedRows {
   std::int64_t rows, columns;
 };
 
+// Widths of models and odd ones: rows of a warp, of a block, and wider than a block's threads hold.
+constexpr PairedRows kPairedRows[] = {{301, 768},  {200, 1600}, {60, 4096}, {1000, 4096}, {8192, 768},
+                                      {70, 1601},  {90, 192},   {300, 512}, {300, 1024},  {150, 2048},
+                                      {140, 5120}, {70, 8192},  {40, 16384}};
+
 // The sum is the same on all devices, so what follows is as far apart as in a norm alone.
 void add_normed_sums(std::vector<OpCase>& cases, DType t, const PairedRows& shape) {
   const CaseInput x = normal(t, {shape.rows, shape.columns}), weight = normal(t, {shape.columns});
@@ -108,8 +113,7 @@ void add_pair_cases(std::vector<OpCase>& cases) {
     add_gelu_products(cases, s);
   }
   for (const DType t : kCaseTypes) {
-    for (const PairedRows& s :
-         {PairedRows{301, 768}, {200, 1600}, {60, 4096}, {1000, 4096}, {8192, 768}, {70, 1601}}) {
+    for (const PairedRows& s : kPairedRows) {
       add_normed_sums(cases, t, s);
       add_added_norm_grads(cases, t, s);
     }

@@ -118,6 +118,7 @@ void add_rank_cases(std::vector<OpCase>& cases) {
     for (const int num_ranks : {1, 2, 3, 4}) add_collectives(cases, t, num_ranks);
     add_cut_vocabulary(cases, t, 101, 33);
     add_cut_vocabulary(cases, t, 128, 64);
+    add_cut_vocabulary(cases, t, 50257, 64);
     add_cut_sequences(cases, t);
     add_cut_updates(cases, t);
   }

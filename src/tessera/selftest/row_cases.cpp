@@ -18,10 +18,10 @@ struct NormShape {
 constexpr NormShape kNormShapes[] = {{1000, 64},  {301, 384},   {8192, 768}, {1001, 1000}, {2048, 1024},
                                      {500, 1600}, {2048, 4096}, {1, 8192},   {3, 12288},   {5, 16384},
                                      {3, 20000},  {100, 33},    {70, 1601},  {2, 40001},   {300, 768},
-                                     {150, 4096}, {140, 5120}};
+                                     {150, 4096}, {140, 5120},  {90, 192},   {90, 512}};
 // Widths of models, in bf16 alone; the first two with as many rows as speed needs.
 constexpr NormShape kModelNormShapes[] = {{32768, 768}, {4096, 4096}, {2048, 1600}, {2049, 1024},
-                                          {700, 5120},  {513, 8192},  {300, 12288}};
+                                          {700, 5120},  {513, 8192},  {300, 12288}, {2049, 2048}};
 
 void add_norms(std::vector<OpCase>& cases, DType t, const NormShape& shape) {
   const auto& [rows, columns] = shape;
