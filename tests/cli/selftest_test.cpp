@@ -32,6 +32,14 @@ TEST_F(SelftestCommandTest, PairsAreCasesOfTheirFirstOp) {
   }
 }
 
+TEST_F(SelftestCommandTest, ListsOpsAsOneOptionTakesThem) {
+  EXPECT_EQ(expect_success({"selftest", "--list", "--op", "add+rms_norm"}).out, "add\n");
+  const std::string all = "\n" + expect_success({"selftest", "--list", "--brief"}).out;
+  for (const std::string op : {"adamw", "attention", "linear", "linear_cross_entropy_grad"})
+    EXPECT_NE(all.find("\n" + op + "\n"), std::string::npos) << all;
+  EXPECT_EQ(all.find('+'), std::string::npos) << all;
+}
+
 TEST_F(SelftestCommandTest, UnknownOpsAndDevicesAreRefused) {
   expect_refusal({"selftest", "--device", "cpu", "--op", "nosuch"}, {"--op nosuch", "no op of this name"}, 1);
   expect_refusal({"selftest", "--device", "cpu", "--pairs", "--op", "rope"},

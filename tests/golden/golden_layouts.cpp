@@ -1,7 +1,10 @@
-// golden_layouts DIR...: golden_check of every model folder on every layout of layout_choices.h, of at
-// most eight ranks: some thousands of them, about fifteen minutes. Prints what fails, and a progress line on stderr.
+// golden_layouts [--covering] [key=value ...] DIR...: golden_check of every model folder on every layout of
+// layout_choices.h, of at most eight ranks: some thousands of them, about fifteen minutes; or on a few that
+// have every pair of choices. The keys are for all of them: device=cuda precision=bf16. Prints what fails,
+// and a progress line on stderr.
 #include <chrono>
 #include <cstdio>
+#include <span>
 
 #include "golden/layout_choices.h"
 #include "tessera/train/golden_check.h"
@@ -35,17 +38,33 @@ int check(const std::string& folder, const std::vector<std::string>& overrides, 
 }
 
 int run(int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') {
-    std::fprintf(stderr, "usage: golden_layouts DIR...   (such as tests/golden/llama)\n");
+  bool covering = false;
+  std::vector<std::string> overrides, models;
+  for (const std::string argument : std::span(argv, static_cast<std::size_t>(argc)).subspan(1)) {
+    if (argument == "--covering") {
+      covering = true;
+    } else if (!argument.starts_with('-')) {
+      (argument.find('=') != std::string::npos ? overrides : models).push_back(argument);
+    } else {
+      models.clear();
+      break;
+    }
+  }
+  if (models.empty()) {
+    std::fprintf(
+        stderr, "usage: golden_layouts [--covering] [key=value ...] DIR...   (such as tests/golden/llama)\n");
     return 2;
   }
-  const std::vector<LayoutKey> keys = layout_keys({argv + 1, argv + argc});
-  const std::vector<LayoutChoice> all = all_layouts(keys, kMostRanks);
+  const std::vector<LayoutKey> keys = layout_keys(models);
+  std::vector<LayoutChoice> all = all_layouts(keys, kMostRanks);
+  if (covering) all = covering_layouts(all);
   const auto start = std::chrono::steady_clock::now();
   std::size_t failed = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string text = text_of(keys, all[i]);
-    failed += check(value_of(keys, all[i], ""), overrides_of(keys, all[i]), text) > 0;
+    std::vector<std::string> words = overrides_of(keys, all[i]);
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    failed += check(value_of(keys, all[i], ""), words, text) > 0;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const double left = seconds / static_cast<double>(i + 1) * static_cast<double>(all.size() - i - 1);
     std::fprintf(stderr, "\r%zu of %zu layouts, %zu failed, %.0f s left ", i + 1, all.size(), failed, left);

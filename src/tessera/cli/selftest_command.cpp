@@ -1,6 +1,7 @@
 #include <malloc.h>
 
 #include <limits>
+#include <set>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
@@ -14,7 +15,7 @@ namespace {
 struct SelftestArguments {
   std::string device = "cuda", op;
   std::int64_t seed = 1234;
-  bool pairs = false, small = false, brief = false, quiet = false;
+  bool pairs = false, small = false, untimed = false, brief = false, quiet = false, list = false;
 };
 
 // Ranks are threads already, so each has one of its own.
@@ -45,7 +46,7 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
   try {
     result = run_case(op_case, devices,
                       {.seed = static_cast<std::uint64_t>(arguments.seed),
-                       .timed = !arguments.brief,
+                       .timed = !arguments.untimed && !arguments.brief,
                        .expects_fused = arguments.device == "cuda"});
   } catch (const PeerFailed&) {
     throw;
@@ -95,6 +96,15 @@ bool is_asked_for(const OpCase& op_case, const SelftestArguments& arguments) {
   return arguments.op.empty() || arguments.op == op_name(op_case.op) || arguments.op == case_ops(op_case);
 }
 
+// A pair is listed as its first op.
+void list_ops(const SelftestArguments& arguments) {
+  std::set<std::string_view> names;
+  for (const OpCase& op_case : op_cases()) {
+    if (is_asked_for(op_case, arguments)) names.insert(op_name(op_case.op));
+  }
+  for (const std::string_view name : names) fmt::print("{}\n", name);
+}
+
 }  // namespace
 
 int selftest_command(int argc, const char* const* argv) {
@@ -107,14 +117,21 @@ int selftest_command(int argc, const char* const* argv) {
   options.option("--op NAME", &arguments.op, "only this op's cases, or a pair's: add, add+rms_norm");
   options.flag("--pairs", &arguments.pairs, "only the cases of two ops that a device may run as one");
   options.flag("--small", &arguments.small, "leave out the cases that take a CPU long");
-  options.flag("--brief", &arguments.brief,
-               "time nothing and leave out operands of more than 4 million elements: for compute-sanitizer, "
-               "under which a device is a hundred times slower");
+  options.flag("--untimed", &arguments.untimed, "run each case once, for compute-sanitizer");
+  options.flag(
+      "--brief", &arguments.brief,
+      "that, and leave out operands of more than 4 million elements: under some of its tools a device "
+      "is a hundred times slower");
   options.flag("--quiet", &arguments.quiet, "print only what fails");
+  options.flag("--list", &arguments.list, "only name the ops that would run, as --op takes them");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(arguments.device == "cpu" || arguments.device == "cuda",
            "--device: found '{}', expected cpu or cuda", arguments.device);
 
+  if (arguments.list) {
+    list_ops(arguments);
+    return 0;
+  }
   keep_freed_memory();
   SelftestDevices devices{make_devices(arguments.device, 0),
                           [&] { return make_devices(arguments.device, 1); }};
