@@ -76,13 +76,18 @@ TEST_F(RunFolderTest, AnUnreadableCheckpointIsNotPassedOver) {
 TEST_F(RunFolderTest, ACheckpointWithoutItsManifestIsPassedOverAloud) {
   expect_success({"train", "run.yaml", "train.steps=2", "train.save_every=1"});
   fs::remove(path() / "run/step-00000002/manifest.json");
-  const std::vector<std::vector<std::string>> commands = {{"eval", "run", "--data", "corpus"},
-                                                          {"convert", "run", "hf"}};
+  const std::vector<std::vector<std::string>> commands = {
+      {"eval", "run", "--data", "corpus"},
+      {"convert", "run", "hf"},
+      {"train", "run.yaml", "model.weights=run", "train.out=next", "train.steps=1"}};
+  ProgramResult result;
   for (const std::vector<std::string>& command : commands) {
-    const ProgramResult result = expect_success(command);
+    result = expect_success(command);
     EXPECT_NE(result.err.find("passing over run/step-00000002: it has no manifest.json"), std::string::npos)
         << result.text();
   }
+  EXPECT_NE(result.err.find("starting from the weights in run/step-00000001\n"), std::string::npos)
+      << result.text();
 }
 
 TEST_F(RunFolderTest, OutputThatCannotBeWritten) {

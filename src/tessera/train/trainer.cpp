@@ -204,12 +204,16 @@ void Run::start_weights() {
   }
   TS_CHECK(std::filesystem::exists(config_.model.weights), "model.weights = {}: no such file or folder",
            config_.model.weights);
+  if (std::filesystem::is_directory(config_.model.weights)) {
+    say_broken_checkpoints(config_.model.weights, callbacks_.message);
+  }
   if (const auto saved = model_beside_weights()) {
     check_weights_suit(saved->model->config_json(), model_->config_json(), config_.model.weights,
                        callbacks_.message);
   }
-  load_weights_from(step_->weights(), *model_, step_->parameters(), config_.model.weights);
-  callbacks_.message("starting from the weights in " + config_.model.weights);
+  const std::filesystem::path used = newest_weights(config_.model.weights);
+  load_weights_from(step_->weights(), *model_, step_->parameters(), used);
+  callbacks_.message("starting from the weights in " + used.string());
 }
 
 void Run::check_same_run(const std::filesystem::path& folder) const {
