@@ -55,9 +55,9 @@ class Run {
              config.train.out, newest->filename().string());
     if (newest) check_same_run(*newest);  // before data that are not the run's are made ready
     if (world_) world_->barrier();        // nobody writes before all have looked
-    data_ =
-        open_run_data(config, *model_,
-                      {.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message});
+    RunDataOptions parts{.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message};
+    if (newest) parts.check_corpora = [&](const std::string& now) { check_same_corpora(*newest, now); };
+    data_ = open_run_data(config, *model_, parts);
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_what_is_passed_over(config, callbacks);
@@ -101,6 +101,7 @@ class Run {
   void start_weights();
   void say_what_no_decay_misses() const;
   void check_same_run(const std::filesystem::path& folder) const;
+  void check_same_corpora(const std::filesystem::path& folder, const std::string& now) const;
   void restore(const std::filesystem::path& folder);
   TrainSummary nothing_to_do() const;
   EvaluatedLoss evaluate();
@@ -235,6 +236,16 @@ void Run::check_same_run(const std::filesystem::path& folder) const {
   }
 }
 
+// Called before index maps are opened or made: those of a corpus that has grown would be of no use.
+void Run::check_same_corpora(const std::filesystem::path& folder, const std::string& now) const {
+  const LoadedCheckpoint checkpoint(folder);
+  const auto& properties = checkpoint.info().properties;
+  const auto before = properties.find(kCorporaProperty);
+  TS_CHECK(before == properties.end() || before->second == now,
+           "{}: the corpora have {}, but {} was trained on {}: resuming would see other samples",
+           config_.data.blend.empty() ? "data.prefix" : "data.blend", now, folder.string(), before->second);
+}
+
 void Run::restore(const std::filesystem::path& folder) {
   LoadedCheckpoint checkpoint(folder);
   const auto& properties = checkpoint.info().properties;
@@ -242,11 +253,6 @@ void Run::restore(const std::filesystem::path& folder) {
     TS_CHECK(samples->second == std::to_string(data_.train->per_epoch),
              "the data have {} samples, but {} was trained on {}: resuming would see others",
              data_.train->per_epoch, folder.string(), samples->second);
-  }
-  if (const auto corpora = properties.find(kCorporaProperty); corpora != properties.end()) {
-    TS_CHECK(corpora->second == data_.train->corpora,
-             "the corpora have {}, but {} was trained on {}: resuming would see other samples",
-             data_.train->corpora, folder.string(), corpora->second);
   }
   load_checkpoint_state(step_->weights(), step_->parameters(), checkpoint);
   first_step_ = checkpoint.info().step;
