@@ -121,7 +121,7 @@ TEST_F(RunFolderTest, FoldersThatCannotBeWrittenAreNamed) {
   fs::permissions(path() / "closed", fs::perms::owner_read | fs::perms::owner_exec);
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"train", "run.yaml", "train.out=closed/run"}, "train.out: cannot create folder closed/run"},
-      {{"train", "run.yaml", "train.out=closed"}, "cannot create closed/run.yaml.partial"},
+      {{"train", "run.yaml", "train.out=closed"}, "train.out: cannot write into folder closed"},
       {{"plan", "run.yaml", "--graph", "closed/graph.txt"}, "cannot create closed/graph.txt.partial"},
       {{"convert", std::string(TESSERA_SOURCE_DIR) + "/tests/golden/llama", "closed/hf"},
        "cannot create folder closed/hf"},
@@ -134,6 +134,7 @@ TEST_F(RunFolderTest, FoldersThatCannotBeWrittenAreNamed) {
     EXPECT_NE(result.err.find(message), std::string::npos) << result.text();
     EXPECT_NE(result.err.find("Permission denied"), std::string::npos) << result.text();
     EXPECT_TRUE(fs::is_empty(path() / "closed")) << result.text();
+    EXPECT_EQ(result.err.find("planned memory"), std::string::npos) << result.text();
   }
   expect_refusal({"train", "run.yaml", "train.out=run.yaml"}, {"cannot list run.yaml: Not a directory"});
 }

@@ -53,8 +53,9 @@ class Run {
     const std::optional<std::filesystem::path> newest = newest_checkpoint();
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
-    if (newest) check_same_run(*newest);  // before data that are not the run's are made ready
-    if (world_) world_->barrier();        // nobody writes before all have looked
+    newest ? check_same_run(*newest) : check_can_start();  // before data are made ready for nothing
+    if (!config.metrics.golden_losses.empty()) open_golden_losses();
+    if (world_) world_->barrier();  // nobody writes before all have looked
     RunDataOptions parts{.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message};
     if (newest) parts.check_corpora = [&](const std::string& now) { check_same_corpora(*newest, now); };
     data_ = open_run_data(config, *model_, parts);
@@ -78,7 +79,6 @@ class Run {
       if (resume) callbacks_.message(fmt::format("no checkpoint in {}: starting anew", config.train.out));
       start_weights();
     }
-    if (!config.metrics.golden_losses.empty()) open_golden_losses();
     const double peak_flops = peak_of_all_ranks();
     if (speaks() && first_step_ < config.train.steps) {
       lock_folder(newest);
@@ -100,6 +100,7 @@ class Run {
   std::optional<SavedModel> model_beside_weights() const;
   void start_weights();
   void say_what_no_decay_misses() const;
+  void check_can_start() const;
   void check_same_run(const std::filesystem::path& folder) const;
   void check_same_corpora(const std::filesystem::path& folder, const std::string& now) const;
   void restore(const std::filesystem::path& folder);
@@ -203,8 +204,6 @@ void Run::start_weights() {
     initialize_weights(step_->weights(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
     return;
   }
-  TS_CHECK(std::filesystem::exists(config_.model.weights), "model.weights = {}: no such file or folder",
-           config_.model.weights);
   if (std::filesystem::is_directory(config_.model.weights)) {
     say_broken_checkpoints(config_.model.weights, callbacks_.message);
   }
@@ -215,6 +214,14 @@ void Run::start_weights() {
   const std::filesystem::path used = newest_weights(config_.model.weights);
   load_weights_from(step_->weights(), *model_, step_->parameters(), used);
   callbacks_.message("starting from the weights in " + used.string());
+}
+
+// Otherwise first asked for when the data are ready and the step is compiled.
+void Run::check_can_start() const {
+  const std::string& weights = config_.model.weights;
+  TS_CHECK(weights.empty() || std::filesystem::exists(weights), "model.weights = {}: no such file or folder",
+           weights);
+  if (speaks()) check_can_write_into(config_.train.out, "train.out");
 }
 
 void Run::check_same_run(const std::filesystem::path& folder) const {
