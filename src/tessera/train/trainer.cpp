@@ -59,6 +59,7 @@ class Run {
     RunDataOptions parts{.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message};
     if (newest) parts.check_corpora = [&](const std::string& now) { check_same_corpora(*newest, now); };
     data_ = open_run_data(config, *model_, parts);
+    used_before_ = device_->used_bytes();
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_what_is_passed_over(config, callbacks);
@@ -122,6 +123,7 @@ class Run {
   std::unique_ptr<GoldenLosses> golden_;   // null: not asked for
   std::unique_ptr<FolderLock> lock_;       // of rank 0, on train.out
   std::unique_ptr<RunReporter> reporter_;  // of rank 0
+  std::int64_t used_before_ = 0;  // of the device's memory, before the plan's; 0: it has none of its own
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
   std::int64_t last_saved_step_ = 0;
@@ -357,6 +359,10 @@ TrainSummary Run::go() {
         "samples {} to {}",
         step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
         batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
+    // Ranks that share a GPU would count each other's memory.
+    if (step == first_step_ && world_ == nullptr && used_before_ > 0) {
+      callbacks_.message(memory_taken_line(*step_, evaluator_.get(), used_before_));
+    }
     StepReport line{.step = step + 1};
     if (reporter_) line = reporter_->report({step + 1, result, rate, seconds_since(start)});
     summary.steps_done = step + 1;
