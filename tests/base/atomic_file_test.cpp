@@ -62,6 +62,17 @@ TEST(CreateFolder, NamesTheKeyAndTheFolder) {
   expect_error([&] { create_folder(inside, "train.out"); }, {"train.out: cannot create folder " + inside});
 }
 
+TEST(CheckCanWriteInto, SaysWhatCreateFolderWouldAndLeavesNoTrace) {
+  TemporaryFolder folder;
+  folder.write("file", "");
+  const std::string file = (folder.path() / "file").string();
+  expect_error([&] { check_can_write_into(file + "/c/d", "train.out"); },
+               {"train.out: cannot create folder " + file + "/c/d: Not a directory"});
+  expect_error([&] { check_can_write_into(file); }, {"cannot write into folder " + file});
+  for (const char* name : {"", "new", "new/folder/"}) check_can_write_into(folder.path() / name);
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"file"});
+}
+
 TEST(AtomicFile, AFullDiskIsNamed) {
   TemporaryFolder folder;
   // What is written goes through the link to a device that is always full.

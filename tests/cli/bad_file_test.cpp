@@ -113,8 +113,9 @@ TEST_F(BadModelTest, ShapesThatDoNotMatch) {
 }
 
 TEST_F(BadModelTest, FoldersThatAreNoModel) {
-  expect_refusal({"train", "run.yaml", "model.weights=nope"},
-                 {"model.weights = nope: no such file or folder"});
+  const ProgramResult early = expect_refusal({"train", "run.yaml", "model.weights=nope"},
+                                             {"model.weights = nope: no such file or folder"});
+  EXPECT_EQ(early.err.find("planned memory"), std::string::npos) << early.text();
   expect_refusal({"eval", "absent"}, {"absent is not a folder"});
   expect_refusal({"convert", "run.yaml", "out"}, {"run.yaml is not a folder"});
   fs::create_directory(path() / "nothing");

@@ -73,6 +73,15 @@ TEST_F(PlanTest, ListsCollectivesInColumns) {
   EXPECT_NE(out.find("\n  copies  all_reduce      update "), std::string::npos) << out;
 }
 
+// Numbers that lack something of what was asked for say so; those of machines with a GPU lack nothing.
+TEST_F(PlanTest, SaysThatTheNullDeviceStandsInForAGpu) {
+  const std::string cuda = expect_success({"plan", "run.yaml", "device=cuda"}).out;
+  const bool stands_in = cuda.find(" parameters on null, plan ") != std::string::npos;
+  EXPECT_EQ(cuda.find("the null device stands in. On a GPU ") != std::string::npos, stands_in) << cuda;
+  const std::string null = expect_success({"plan", "run.yaml", "device=null"}).out;
+  EXPECT_EQ(null.find("stands in"), std::string::npos) << null;
+}
+
 TEST_F(PlanTest, WritesTheGraphAndTheSteps) {
   expect_success({"plan", "run.yaml", "--graph", "graph.txt", "--dot", "graph.dot", "--steps", "steps.txt"});
   EXPECT_NE(bytes_of(path() / "graph.txt").find("layers.1.attention"), std::string::npos);

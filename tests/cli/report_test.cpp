@@ -33,8 +33,10 @@ TEST_F(ReportTest, ARunThatStraysFromItsGoldenLossesFails) {
       {"train", "run.yaml", "metrics.golden_losses=golden_steploss.txt", "optimizer.lr=0"},
       {"read 4 golden losses from golden_steploss.txt", "step 4: loss 4.", "0.23 times the golden loss 1 "});
   EXPECT_EQ(read_jsonl_log(path() / "run/metrics.jsonl").size(), 4u);
-  expect_refusal({"train", "run.yaml", "metrics.golden_losses=none.txt", "train.out=other"},
-                 {"metrics.golden_losses: cannot open none.txt", "expected a file of losses"});
+  const ProgramResult early =
+      expect_refusal({"train", "run.yaml", "metrics.golden_losses=none.txt", "train.out=other"},
+                     {"metrics.golden_losses: cannot open none.txt", "expected a file of losses"});
+  EXPECT_EQ(early.err.find("planned memory"), std::string::npos) << early.text();
 }
 
 TEST_F(ReportTest, IsWrittenWhereItIsWanted) {

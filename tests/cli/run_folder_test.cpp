@@ -76,13 +76,18 @@ TEST_F(RunFolderTest, AnUnreadableCheckpointIsNotPassedOver) {
 TEST_F(RunFolderTest, ACheckpointWithoutItsManifestIsPassedOverAloud) {
   expect_success({"train", "run.yaml", "train.steps=2", "train.save_every=1"});
   fs::remove(path() / "run/step-00000002/manifest.json");
-  const std::vector<std::vector<std::string>> commands = {{"eval", "run", "--data", "corpus"},
-                                                          {"convert", "run", "hf"}};
+  const std::vector<std::vector<std::string>> commands = {
+      {"eval", "run", "--data", "corpus"},
+      {"convert", "run", "hf"},
+      {"train", "run.yaml", "model.weights=run", "train.out=next", "train.steps=1"}};
+  ProgramResult result;
   for (const std::vector<std::string>& command : commands) {
-    const ProgramResult result = expect_success(command);
+    result = expect_success(command);
     EXPECT_NE(result.err.find("passing over run/step-00000002: it has no manifest.json"), std::string::npos)
         << result.text();
   }
+  EXPECT_NE(result.err.find("starting from the weights in run/step-00000001\n"), std::string::npos)
+      << result.text();
 }
 
 TEST_F(RunFolderTest, OutputThatCannotBeWritten) {
@@ -116,7 +121,7 @@ TEST_F(RunFolderTest, FoldersThatCannotBeWrittenAreNamed) {
   fs::permissions(path() / "closed", fs::perms::owner_read | fs::perms::owner_exec);
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"train", "run.yaml", "train.out=closed/run"}, "train.out: cannot create folder closed/run"},
-      {{"train", "run.yaml", "train.out=closed"}, "cannot create closed/run.yaml.partial"},
+      {{"train", "run.yaml", "train.out=closed"}, "train.out: cannot write into folder closed"},
       {{"plan", "run.yaml", "--graph", "closed/graph.txt"}, "cannot create closed/graph.txt.partial"},
       {{"convert", std::string(TESSERA_SOURCE_DIR) + "/tests/golden/llama", "closed/hf"},
        "cannot create folder closed/hf"},
@@ -129,6 +134,7 @@ TEST_F(RunFolderTest, FoldersThatCannotBeWrittenAreNamed) {
     EXPECT_NE(result.err.find(message), std::string::npos) << result.text();
     EXPECT_NE(result.err.find("Permission denied"), std::string::npos) << result.text();
     EXPECT_TRUE(fs::is_empty(path() / "closed")) << result.text();
+    EXPECT_EQ(result.err.find("planned memory"), std::string::npos) << result.text();
   }
   expect_refusal({"train", "run.yaml", "train.out=run.yaml"}, {"cannot list run.yaml: Not a directory"});
 }

@@ -83,6 +83,16 @@ TEST_F(TextToSampleTest, TrainsEvaluatesAndGenerates) {
   EXPECT_EQ(sample({"--seed", "7", "--temperature", "0"}), sample({"--seed", "8", "--temperature", "0"}));
 }
 
+// Products of another card, in a file that may have stayed with it.
+TEST_F(TextToSampleTest, ARunIsUsedWithoutItsTuning) {
+  expect_success({"train", "text.yaml", "train.steps=1", "cuda.tuning=card.tuning"});
+  for (const std::string command : {"eval", "generate"}) {
+    const ProgramResult result = tessera({command, "run", "device=cuda"});
+    EXPECT_EQ(result.err.find("card.tuning"), std::string::npos) << result.text();
+    expect_refusal({command, "run", "device=cuda", "cuda.tuning=other.tuning"}, {"cannot open other.tuning"});
+  }
+}
+
 TEST_F(TextToSampleTest, ConvertsThereAndBack) {
   expect_success({"train", "text.yaml", "train.steps=5"});
   expect_success({"convert", "run", "hf"});

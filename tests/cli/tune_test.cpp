@@ -27,5 +27,12 @@ TEST_F(TuneCommandTest, TakesTheVocabularyOfTheTokenizer) {
   EXPECT_EQ(result.err.find("vocab_size"), std::string::npos) << result.text();
 }
 
+// The file of an earlier search may be of another card or not there yet: that is why one searches.
+TEST_F(TuneCommandTest, NeedsNoEarlierSearch) {
+  const ProgramResult result = expect_refusal(
+      {"tune", "run.yaml", "--out", "none/x.tuning", "device=cuda", "cuda.tuning=earlier.tuning"}, {});
+  EXPECT_EQ(result.err.find("earlier.tuning"), std::string::npos) << result.text();
+}
+
 }  // namespace
 }  // namespace tessera

@@ -323,12 +323,21 @@ TEST(DataKindsRefusalTest, CorporaThatHaveGrownAreNotResumed) {
   for (std::int64_t i = 0; i < before.num_sequences(); ++i) writer.add_document(before.sequence(i));
   writer.add_document(before.sequence(0));
   writer.finish();
-  run.config.data.prefix = (run.path() / "grown").string();  // whose maps are made anew
-  expect_error([&] { run.train_into("run", true); },
-               {fmt::format("the corpora have {} documents", before.num_sequences() + 1),
-                fmt::format("was trained on {} documents", before.num_sequences())});
+  run.config.data.prefix = (run.path() / "grown").string();  // which has no maps yet
+  const std::vector<std::string> parts = {
+      fmt::format("data.prefix: the corpora have {} documents", before.num_sequences() + 1),
+      fmt::format("was trained on {} documents", before.num_sequences())};
+  expect_error([&] { run.train_into("run", true); }, parts);
+  for (const auto& file : fs::directory_iterator(run.path())) {
+    const std::string name = file.path().filename().string();
+    EXPECT_TRUE(!name.starts_with("grown") || name == "grown.bin" || name == "grown.idx") << name;
+  }
   run.config.data.prefix = prefix;
   run.train_into("run", true);
+  run.config.train.steps = 6;
+  for (const char* ending : {".bin", ".idx"})
+    fs::rename(run.path() / (std::string("grown") + ending), prefix + ending);
+  expect_error([&] { run.train_into("run", true); }, parts);  // not of the maps, which are of the old size
 }
 
 TEST(DataKindsTest, ABlendIsResumedWhereItsFilesHaveMoved) {

@@ -1,13 +1,74 @@
-// What the reporter leaves behind of whole runs, and what stops them.
+// What the reporter says and leaves behind of whole runs, and what stops them.
+#include "tessera/train/run_reporter.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tessera/backend/cpu/cpu_device.h"
+#include "tessera/train/from_config.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
 namespace {
+
+// The CPU with memory that it counts, as a driver does: also what others use, and what its kernels take.
+class CountingDevice final : public Device {
+ public:
+  static constexpr std::int64_t kOthers = 570'000'000, kKernels = 100'000'000;
+
+  std::string_view name() const override { return "counting"; }
+  std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
+    allocated += num_bytes;
+    return cpu_->allocate(num_bytes);
+  }
+  std::int64_t workspace_bytes(const Graph& graph, const Node& node) const override {
+    return cpu_->workspace_bytes(graph, node);
+  }
+  void run(Op op, const KernelCall& call) override { cpu_->run(op, call); }
+  void clear(const TensorView& tensor) override { cpu_->clear(tensor); }
+  void upload(std::byte* to, std::span<const std::byte> from) override { cpu_->upload(to, from); }
+  void download(std::span<std::byte> to, const std::byte* from) override { cpu_->download(to, from); }
+  double peak_flops() override { return 0; }
+  std::int64_t used_bytes() const override { return kOthers + allocated + (allocated > 0 ? kKernels : 0); }
+
+  std::int64_t allocated = 0;
+
+ private:
+  std::unique_ptr<Device> cpu_ = make_cpu_device(1);
+};
+
+// Of `eval_batch` sequences at a time; 0: without evaluation. Returns the line and the bytes of the arenas.
+std::pair<std::string, std::int64_t> memory_taken_with(std::int64_t eval_batch) {
+  TinyRun run;
+  run.config.model.architecture.ffn_size = 4096;
+  CountingDevice device;
+  const std::unique_ptr<Model> model = make_model(run.config, 0);
+  const std::int64_t before = device.used_bytes();
+  TrainingStep step(*model, training_graph_options(run.config), layout_of(run.config), 1, device);
+  std::optional<Evaluator> evaluator;
+  if (eval_batch > 0) {
+    const BatchShape shape{eval_batch, run.config.train.seq_len};
+    evaluator.emplace(*model, shape, DType::f32, device, step);
+  }
+  return {memory_taken_line(step, evaluator ? &*evaluator : nullptr, before), device.allocated};
+}
+
+TEST(MemoryTaken, IsThePlansAndWhatTheDeviceTakesBeside) {
+  const std::int64_t training = memory_taken_with(0).second;
+  EXPECT_GT(training, 10'000'000);
+  // In training's scratch, and in scratch of its own.
+  for (const auto& [eval_batch, least] : {std::pair{0, 0}, {2, 0}, {128, 5'000'000}}) {
+    const auto [line, allocated] = memory_taken_with(eval_batch);
+    EXPECT_GE(allocated - training, least) << eval_batch;
+    const double mb = static_cast<double>(allocated) / 1e6;
+    EXPECT_EQ(line, fmt::format(
+                        "GPU memory: {:.0f} MB planned, {:.0f} MB taken from the driver (570 MB were in use "
+                        "before)",
+                        mb, mb + 100));
+  }
+}
 
 TEST(RunResults, AreOfTheWholeRunAlsoAfterAResume) {
   TinyRun run;

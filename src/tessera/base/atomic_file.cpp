@@ -103,6 +103,20 @@ void create_folder(const std::filesystem::path& folder, std::string_view key) {
            error.message());
 }
 
+void check_can_write_into(const std::filesystem::path& folder, std::string_view key) {
+  const std::filesystem::path whole = std::filesystem::absolute(folder);
+  std::filesystem::path there = whole;  // the nearest that exists decides
+  std::error_code error;
+  while (!std::filesystem::exists(there, error) && !error && there.has_relative_path())
+    there = there.parent_path();
+  if (!error && !std::filesystem::is_directory(there))
+    error = std::make_error_code(std::errc::not_a_directory);
+  if (!error && ::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    error.assign(errno, std::generic_category());
+  TS_CHECK(!error, "{}{}cannot {} folder {}: {}", key, key.empty() ? "" : ": ",
+           there == whole ? "write into" : "create", folder.string(), error.message());
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   TS_CHECK(descriptor >= 0, "cannot open folder {}: {}", folder.string(), errno_text(errno));

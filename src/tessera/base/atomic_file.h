@@ -36,6 +36,10 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 // With those above it. An error begins with `key`, the config's that names the folder, if there is one.
 void create_folder(const std::filesystem::path& folder, std::string_view key = {});
 
+// Whether create_folder and then files in it are allowed, found out without a trace: for work that takes long
+// before it writes. Throws as create_folder does.
+void check_can_write_into(const std::filesystem::path& folder, std::string_view key = {});
+
 // Makes a rename inside `folder` durable.
 void sync_folder(const std::filesystem::path& folder);
 

@@ -24,6 +24,7 @@ RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
   RunConfig config = saved.run.value_or(RunConfig{});
   if (!saved.run) config.train.seq_len = saved.model->max_positions();
   config.parallel = {};
+  config.cuda.tuning.clear();  // of the run's card and its own products
   constexpr std::string_view kUsed[] = {"device", "threads", "cuda.", "data.", "train."};
   check_override_keys(options.overrides, kUsed);
   apply_overrides(config, options.overrides);

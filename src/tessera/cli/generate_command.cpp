@@ -58,6 +58,7 @@ int generate_command(int argc, const char* const* argv) {
            path);
   RunConfig config = saved.run.value_or(RunConfig{});
   config.parallel = {};
+  config.cuda.tuning.clear();  // of the run's card and its own products
   constexpr std::string_view kUsed[] = {"device", "threads", "cuda."};
   check_override_keys(overrides, kUsed);
   apply_overrides(config, overrides);

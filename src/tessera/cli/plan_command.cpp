@@ -119,10 +119,16 @@ struct PlanArguments {
   std::vector<std::string> overrides;
 };
 
-void print_head(const JobPlan& job, const StagePlan& stage, const Device& device) {
+void print_head(const RunConfig& config, const JobPlan& job, const StagePlan& stage, const Device& device) {
   const Mesh& mesh = job.layout.mesh;
   fmt::print("{} parameters on {}, plan {:016x}\n", job.num_parameters, device.name(),
              plan_hash(stage.graph, stage.plan));
+  if (config.device == DeviceName::cuda && device.name() != "cuda") {
+    fmt::print(
+        "device: cuda, but no GPU can be asked here: the {} device stands in. On a GPU kernels and libraries "
+        "take scratch beside this, for the logits up to 1 GiB, for products 32 MiB, and for attention\n",
+        device.name());
+  }
   if (mesh.num_ranks() > 1) {
     fmt::print("{} ranks: pp {} x dp {} x tp {}{}{}\n", mesh.num_ranks(), mesh.pp, mesh.dp, mesh.tp,
                job.layout.sequence ? ", sequence parallel" : "", job.layout.zero1 ? ", ZeRO-1" : "");
@@ -145,7 +151,7 @@ void print_plan(const PlanArguments& arguments) {
   TS_CHECK(arguments.stage >= 0 && arguments.stage < num_stages, "--stage: found {}, expected 0 to {}",
            arguments.stage, num_stages - 1);
   const StagePlan& stage = job.stages[static_cast<std::size_t>(arguments.stage)];
-  print_head(job, stage, *device);
+  print_head(config, job, stage, *device);
   print_memory(job);
   print_fit(job);
   print_pipeline(job);

@@ -24,7 +24,8 @@ int tune_command(int argc, const char* const* argv) {
       "Example: tessera tune run.yaml --out h200.tuning && tessera train run.yaml cuda.tuning=h200.tuning");
   options.require({"--out"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
-  const RunConfig config = load_run_config(path, overrides);
+  RunConfig config = load_run_config(path, overrides);
+  config.cuda.tuning.clear();  // of an earlier search, maybe on another card, which this one replaces
   TS_CHECK(config.device == DeviceName::cuda,
            "device: found {}, expected cuda: only a GPU has several ways to compute a product",
            config.device == DeviceName::cpu ? "cpu" : "null");

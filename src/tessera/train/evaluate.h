@@ -48,6 +48,9 @@ class Evaluator {
   // Of one batch of B dp sequences.
   void add(std::span<const BatchInput> inputs, EvaluatedLoss& to);
 
+  // Beside the weights, and beside what it works on where training's values lie.
+  std::int64_t allocated_bytes() const { return executor_->allocated_bytes(); }
+
  private:
   void expect(std::vector<ExpectedInput> inputs);
 

@@ -102,10 +102,10 @@ class PartOfCorpus {
 };
 
 template <class Dataset>
-Samples samples_of(std::shared_ptr<const Dataset> dataset, const std::vector<std::string>& corpora) {
+Samples samples_of(std::shared_ptr<const Dataset> dataset, const std::string& corpora) {
   return {.fill = [dataset](std::int64_t first, Batch& batch) { dataset->fill(first, batch); },
           .per_epoch = dataset->num_samples(),
-          .corpora = joined(corpora, "; ")};
+          .corpora = corpora};
 }
 
 // Index maps are named after the corpus' file alone, as NeMo names them: in one folder two corpora of one
@@ -143,12 +143,14 @@ std::optional<Samples> open_part(const DataRequest& request, const WeightedPrefi
   check_own_maps(request.config.data.cache, corpora.prefixes);
   std::vector<std::string> sizes;
   for (const PartOfCorpus& one : parts) sizes.push_back(one.size_text());
-  if (corpora.weights.empty()) return samples_of(parts[0].open(wanted), sizes);
+  const std::string size = joined(sizes, "; ");
+  if (part == Part::train) request.options.check_corpora(size);
+  if (corpora.weights.empty()) return samples_of(parts[0].open(wanted), size);
   const std::vector<std::int64_t> counts = blend_sample_counts(wanted, corpora.weights);
   std::vector<std::shared_ptr<const GptDataset>> datasets;
   for (std::size_t i = 0; i < parts.size(); ++i) datasets.push_back(parts[i].open(counts[i]));
   return samples_of(std::make_shared<const BlendedDataset>(std::move(datasets), corpora.weights, wanted),
-                    sizes);
+                    size);
 }
 
 }  // namespace

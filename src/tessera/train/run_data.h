@@ -24,6 +24,9 @@ struct RunDataOptions {
   bool train = true, valid = true;  // the parts that are wanted; others are not opened
   Communicator* world = nullptr;    // its rank 0 makes index maps and blocks, the others wait and map them
   std::function<void(const std::string&)> message = [](const std::string&) {};
+  // Told Samples::corpora of what is for training, where it is not empty, before anything is made of them;
+  // throws if they are not the ones that were expected.
+  std::function<void(const std::string&)> check_corpora = [](const std::string&) {};
 };
 
 // Throws Error naming the key, or the file with what was found and what was expected: also when the data are

@@ -148,6 +148,17 @@ std::string memory_line(const TrainingStep& step, const Communicator* world) {
       bytes(m.temporaries), bytes(m.logits));
 }
 
+std::string memory_taken_line(const TrainingStep& step, const Evaluator* evaluator,
+                              std::int64_t used_before) {
+  const std::int64_t planned =
+      step.executor().allocated_bytes() + (evaluator ? evaluator->allocated_bytes() : 0);
+  const std::int64_t taken = step.executor().device().used_bytes() - used_before;
+  const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  return fmt::format(
+      "GPU memory: {:.0f} MB planned, {:.0f} MB taken from the driver ({:.0f} MB were in use before)",
+      mb(planned), mb(taken), mb(used_before));
+}
+
 TrainSummary summary_of_log(const RunConfig& config, std::int64_t steps_done) {
   TrainSummary summary;
   summary.steps_done = steps_done;

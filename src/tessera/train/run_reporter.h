@@ -12,6 +12,7 @@
 #include "tessera/metrics/throughput.h"
 #include "tessera/models/model.h"
 #include "tessera/runtime/device.h"
+#include "tessera/train/evaluate.h"
 #include "tessera/train/trainer.h"
 #include "tessera/train/training_step.h"
 
@@ -62,6 +63,11 @@ class RunReporter {
 
 // "7.2M parameters; planned memory 120 MB: weights ..."
 std::string memory_line(const TrainingStep& step, const Communicator* world);
+
+// "GPU memory: 12690 MB planned, 12800 MB taken from the driver (570 MB were in use before)": whether a
+// device with memory of its own has given out what was planned. `used_before` is its used_bytes() before
+// `step` was made; `evaluator` may be null.
+std::string memory_taken_line(const TrainingStep& step, const Evaluator* evaluator, std::int64_t used_before);
 
 // Of a run that was resumed where no step is left: the numbers are those of the log's last line.
 TrainSummary summary_of_log(const RunConfig& config, std::int64_t steps_done);

@@ -53,11 +53,13 @@ class Run {
     const std::optional<std::filesystem::path> newest = newest_checkpoint();
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
-    if (newest) check_same_run(*newest);  // before data that are not the run's are made ready
-    if (world_) world_->barrier();        // nobody writes before all have looked
-    data_ =
-        open_run_data(config, *model_,
-                      {.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message});
+    newest ? check_same_run(*newest) : check_can_start();  // before data are made ready for nothing
+    if (!config.metrics.golden_losses.empty()) open_golden_losses();
+    if (world_) world_->barrier();  // nobody writes before all have looked
+    RunDataOptions parts{.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message};
+    if (newest) parts.check_corpora = [&](const std::string& now) { check_same_corpora(*newest, now); };
+    data_ = open_run_data(config, *model_, parts);
+    used_before_ = device_->used_bytes();
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_what_is_passed_over(config, callbacks);
@@ -78,7 +80,6 @@ class Run {
       if (resume) callbacks_.message(fmt::format("no checkpoint in {}: starting anew", config.train.out));
       start_weights();
     }
-    if (!config.metrics.golden_losses.empty()) open_golden_losses();
     const double peak_flops = peak_of_all_ranks();
     if (speaks() && first_step_ < config.train.steps) {
       lock_folder(newest);
@@ -100,7 +101,9 @@ class Run {
   std::optional<SavedModel> model_beside_weights() const;
   void start_weights();
   void say_what_no_decay_misses() const;
+  void check_can_start() const;
   void check_same_run(const std::filesystem::path& folder) const;
+  void check_same_corpora(const std::filesystem::path& folder, const std::string& now) const;
   void restore(const std::filesystem::path& folder);
   TrainSummary nothing_to_do() const;
   EvaluatedLoss evaluate();
@@ -120,6 +123,7 @@ class Run {
   std::unique_ptr<GoldenLosses> golden_;   // null: not asked for
   std::unique_ptr<FolderLock> lock_;       // of rank 0, on train.out
   std::unique_ptr<RunReporter> reporter_;  // of rank 0
+  std::int64_t used_before_ = 0;  // of the device's memory, before the plan's; 0: it has none of its own
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
   std::int64_t last_saved_step_ = 0;
@@ -202,14 +206,24 @@ void Run::start_weights() {
     initialize_weights(step_->weights(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
     return;
   }
-  TS_CHECK(std::filesystem::exists(config_.model.weights), "model.weights = {}: no such file or folder",
-           config_.model.weights);
+  if (std::filesystem::is_directory(config_.model.weights)) {
+    say_broken_checkpoints(config_.model.weights, callbacks_.message);
+  }
   if (const auto saved = model_beside_weights()) {
     check_weights_suit(saved->model->config_json(), model_->config_json(), config_.model.weights,
                        callbacks_.message);
   }
-  load_weights_from(step_->weights(), *model_, step_->parameters(), config_.model.weights);
-  callbacks_.message("starting from the weights in " + config_.model.weights);
+  const std::filesystem::path used = newest_weights(config_.model.weights);
+  load_weights_from(step_->weights(), *model_, step_->parameters(), used);
+  callbacks_.message("starting from the weights in " + used.string());
+}
+
+// Otherwise first asked for when the data are ready and the step is compiled.
+void Run::check_can_start() const {
+  const std::string& weights = config_.model.weights;
+  TS_CHECK(weights.empty() || std::filesystem::exists(weights), "model.weights = {}: no such file or folder",
+           weights);
+  if (speaks()) check_can_write_into(config_.train.out, "train.out");
 }
 
 void Run::check_same_run(const std::filesystem::path& folder) const {
@@ -231,6 +245,16 @@ void Run::check_same_run(const std::filesystem::path& folder) const {
   }
 }
 
+// Called before index maps are opened or made: those of a corpus that has grown would be of no use.
+void Run::check_same_corpora(const std::filesystem::path& folder, const std::string& now) const {
+  const LoadedCheckpoint checkpoint(folder);
+  const auto& properties = checkpoint.info().properties;
+  const auto before = properties.find(kCorporaProperty);
+  TS_CHECK(before == properties.end() || before->second == now,
+           "{}: the corpora have {}, but {} was trained on {}: resuming would see other samples",
+           config_.data.blend.empty() ? "data.prefix" : "data.blend", now, folder.string(), before->second);
+}
+
 void Run::restore(const std::filesystem::path& folder) {
   LoadedCheckpoint checkpoint(folder);
   const auto& properties = checkpoint.info().properties;
@@ -238,11 +262,6 @@ void Run::restore(const std::filesystem::path& folder) {
     TS_CHECK(samples->second == std::to_string(data_.train->per_epoch),
              "the data have {} samples, but {} was trained on {}: resuming would see others",
              data_.train->per_epoch, folder.string(), samples->second);
-  }
-  if (const auto corpora = properties.find(kCorporaProperty); corpora != properties.end()) {
-    TS_CHECK(corpora->second == data_.train->corpora,
-             "the corpora have {}, but {} was trained on {}: resuming would see other samples",
-             data_.train->corpora, folder.string(), corpora->second);
   }
   load_checkpoint_state(step_->weights(), step_->parameters(), checkpoint);
   first_step_ = checkpoint.info().step;
@@ -340,6 +359,10 @@ TrainSummary Run::go() {
         "samples {} to {}",
         step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
         batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
+    // Ranks that share a GPU would count each other's memory.
+    if (step == first_step_ && world_ == nullptr && used_before_ > 0) {
+      callbacks_.message(memory_taken_line(*step_, evaluator_.get(), used_before_));
+    }
     StepReport line{.step = step + 1};
     if (reporter_) line = reporter_->report({step + 1, result, rate, seconds_since(start)});
     summary.steps_done = step + 1;

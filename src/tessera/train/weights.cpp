@@ -195,10 +195,13 @@ void export_external_weights(const std::filesystem::path& folder, const WeightSt
   write_file(folder / "config.json", model.config_json());
 }
 
+std::filesystem::path newest_weights(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(path) ? find_latest_checkpoint(path).value_or(path) : path;
+}
+
 void load_weights_from(const WeightStore& store, const Model& model, std::span<const Parameter> parameters,
                        const std::filesystem::path& path) {
-  const bool folder = std::filesystem::is_directory(path);
-  const std::filesystem::path newest = folder ? find_latest_checkpoint(path).value_or(path) : path;
+  const std::filesystem::path newest = newest_weights(path);
   if (std::filesystem::exists(newest / kManifestName)) {
     LoadedCheckpoint checkpoint(newest);
     load_checkpoint_weights(store, parameters, checkpoint);

@@ -31,6 +31,9 @@ Shape external_shape(const ExternalTensor& tensor, const Shape& parameter_shape)
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model);
 
+// The newest checkpoint of a run's folder; anything else as it is.
+std::filesystem::path newest_weights(const std::filesystem::path& path);
+
 // From a Hugging Face folder or .safetensors file, a checkpoint's folder, or a run's folder (its newest
 // checkpoint).
 void load_weights_from(const WeightStore& store, const Model& model, std::span<const Parameter> parameters,
