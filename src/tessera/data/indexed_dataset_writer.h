@@ -2,7 +2,7 @@
 //
 // Used by build_corpus. Tokens stream to disk; only the sizes and document bounds (12 bytes a document)
 // stay in memory. Both files appear whole in finish(), the .bin first: an .idx never stands beside a .bin
-// that is not complete. Without finish() nothing remains.
+// that is not complete. Without finish(), or where it finds the disk full, what was there before stays.
 #pragma once
 
 #include <cstdint>
