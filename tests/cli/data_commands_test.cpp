@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cli/program_test_folder.h"
+#include "tessera/base/folder_lock.h"
 #include "tessera/data/bert_shards.h"
 #include "tessera/data/indexed_dataset.h"
 
@@ -150,6 +151,11 @@ TEST_F(DataCommandsTest, IndexMapsAppearTogetherOrNotAtAll) {
   EXPECT_EQ(maps(), before);
   fs::create_symlink("/dev/null", path() / "maps/sample_idx.npy.partial");  // takes bytes, cannot flush them
   expect_refusal(arguments("2"), {"cannot flush maps/sample_idx.npy.partial: Invalid argument"});
+  EXPECT_EQ(maps(), before);
+  {
+    const FolderLock other(path() / "maps");
+    expect_refusal(arguments("2"), {"another run is writing into maps"});
+  }
   EXPECT_EQ(maps(), before);
   expect_success(arguments("2"));
   EXPECT_NE(maps(), before);

@@ -2,6 +2,7 @@
 
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
+#include "tessera/base/folder_lock.h"
 #include "tessera/base/machine_memory.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
@@ -56,6 +57,7 @@ int data_index_command(int argc, const char* const* argv) {
   check_memory(request, plan);
   const std::filesystem::path folder(out);
   create_folder(folder);
+  const FolderLock lock(folder);  // maps of two writers would look right together
   build_gpt_index(corpus, request,
                   {folder / "doc_idx.npy", folder / "sample_idx.npy", folder / "shuffle_idx.npy"});
   fmt::print(
