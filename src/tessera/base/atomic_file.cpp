@@ -38,6 +38,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
            std::filesystem::is_directory(found) ? "a folder" : "a device or a pipe");
   int number = 1;
   while (!open_partial(number)) ++number;
+  only_writer_ = number == 1;
 }
 
 // False if another writer has it. What a writer that was killed has left is written over; on file systems

@@ -21,6 +21,8 @@ class AtomicFile {
 
   void write(const void* data, std::size_t num_bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  // Whether no other process had it open for writing when this one began.
+  bool is_only_writer() const { return only_writer_; }
   void flush();
   void commit();  // flushes first, if that was not done
 
@@ -31,6 +33,7 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path partial_;
   int descriptor_ = -1;
+  bool only_writer_ = true;
   bool flushed_ = false;
 };
 
