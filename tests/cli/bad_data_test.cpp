@@ -94,6 +94,13 @@ TEST_F(BadDataTest, MoreSamplesThanNumbers) {
                   "9999999999999999", "--out", "index"},
                  {"--samples: found 9999999999999999", "epochs", "this machine has"});
   EXPECT_FALSE(fs::exists(path() / "index"));
+  for (const std::string assignment : {"data.samples=9999999999999999", "train.steps=9999999999999"}) {
+    const std::string found = assignment.substr(assignment.find('=') + 1);
+    const std::string key = assignment.substr(0, assignment.find('='));
+    refuse({"run.yaml", "data.kind=megatron", "data.split=1,0,0", "data.cache=index", assignment},
+           {key + ": found " + found + ", which asks for", "epochs", "this machine has"});
+  }
+  EXPECT_FALSE(fs::exists(path() / "index"));
   const ProgramResult all =
       expect_success({"train", "run.yaml", "train.eval_batches=" + most, "train.steps=4", "train.out=all"});
   EXPECT_EQ(all.out.find("range_check"), std::string::npos) << all.text();
