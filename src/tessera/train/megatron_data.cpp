@@ -57,7 +57,7 @@ class PartOfCorpus {
       : request_(request),
         prefix_(prefix),
         part_(part),
-        corpus_(named_by(key, [&] { return std::make_shared<const IndexedDataset>(prefix); })) {
+        corpus_(request.named_by(key, [&] { return std::make_shared<const IndexedDataset>(prefix); })) {
     index_.documents = split_documents(split, corpus_->num_sequences())[static_cast<std::size_t>(part)];
     index_.seq_len = request.config.train.seq_len;
     index_.seed = request.config.train.seed;
