@@ -85,6 +85,11 @@ TEST_F(DataCommandsTest, BertMakesShards) {
   for (std::size_t row = 0; row < 8; ++row) EXPECT_EQ(batch.inputs[row * 16], 2);
   expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "1", "text.txt"},
                  {"shards/corpus_training_1.hdf5 is there already", "another --out"});
+  // Not a name that is written again, though the number is.
+  fs::rename(path() / "shards/corpus_training_1.hdf5", path() / "shards/corpus_training_01.hdf5");
+  expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "2", "text.txt"},
+                 {"shards/corpus_training_01.hdf5 is there already", "another --out"});
+  fs::remove(path() / "shards/corpus_training_01.hdf5");
   folder.write("one.txt", "The license.\n");
   expect_refusal({"data", "bert", "--out", "none", "--tokenizer", "vocab.txt", "one.txt"},
                  {"found 1 documents in the texts, expected at least 2"});
@@ -104,7 +109,8 @@ TEST_F(DataCommandsTest, BertMakesShards) {
 TEST_F(DataCommandsTest, BertRefusesImpossibleOptionsByTheirNames) {
   const std::vector<std::array<std::string, 3>> refused = {
       {"--seq", "3", "expected 5 to 16777216"},         {"--seq", "1000000000", "expected 5 to 16777216"},
-      {"--predictions", "0", "expected 1 to 16777216"}, {"--copies", "0", "expected at least 1"},
+      {"--predictions", "0", "expected 1 to 128"},      {"--copies", "0", "expected at least 1"},
+      {"--predictions", "129", "expected 1 to 128"},    {"--predictions", "16777216", "expected 1 to 128"},
       {"--mask-probability", "1.5", "expected 0 to 1"}, {"--short-probability", "-0.5", "expected 0 to 1"}};
   for (const auto& [option, value, expected] : refused) {
     expect_refusal({"data", "bert", "--out", "none", "--tokenizer", "vocab.txt", option, value, "text.txt"},
