@@ -224,15 +224,19 @@ void check_output_written() {
   TS_CHECK(written, "cannot write all of the output: {}", errno_text(errno));
 }
 
-void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used) {
+std::string listed_keys(std::span<const std::string_view> used) {
   std::string names;
   for (const std::string_view name : used) names.append(names.empty() ? "" : ", ").append(name);
+  return names;
+}
+
+void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used) {
   for (const std::string& assignment : overrides) {
     const std::string key = assignment.substr(0, assignment.find('='));
     const bool known = std::ranges::any_of(used, [&](std::string_view name) {
       return name.ends_with('.') ? key.starts_with(name) : key == name;
     });
-    TS_CHECK(known, "{} does not count here, expected keys of {}", key, names);
+    TS_CHECK(known, "{} does not count here, expected keys of {}", key, listed_keys(used));
   }
 }
 
