@@ -29,9 +29,7 @@ int run(int argc, char** argv) {
   tessera::Options options("golden_check",
                            "Compare logits, losses, gradients and a short training with references.");
   options.positional("DIR", &folder, "config.json, {model,batches,reference}.safetensors and training.json");
-  options.rest("key=value", &overrides,
-               "change keys of device, threads, cuda., precision, recompute, parallel., pipeline., "
-               "train.micro_batch, optimizer.state_dtype and optimizer.gradient_dtype");
+  options.rest("key=value", &overrides, "change keys of " + tessera::listed_keys(kUsedKeys));
   if (const tessera::Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
 
   tessera::RunConfig config;

@@ -86,6 +86,7 @@ TEST_F(BadConfigTest, WrongTypesAndImpossibleValues) {
       {"data.prefix=", "data.prefix is empty"},
       {"data.prefix=nope", "data.prefix: cannot open nope.idx"},
       {"data.valid_prefix=nope", "data.valid_prefix: cannot open nope.idx"},
+      {"data.tokenizer=nope", "data.tokenizer: no tokenizer at nope: no such file or folder"},
       {"train.out=", "train.out is empty: expected a folder for the run"},
       {"device=null", "device: found null, expected cpu"},
       {"optimizer.lr=1e300", "optimizer.lr: found 1e300, expected a number that fp32 holds: at most 3.40"},

@@ -94,6 +94,13 @@ TEST_F(BadDataTest, MoreSamplesThanNumbers) {
                   "9999999999999999", "--out", "index"},
                  {"--samples: found 9999999999999999", "epochs", "this machine has"});
   EXPECT_FALSE(fs::exists(path() / "index"));
+  for (const std::string assignment : {"data.samples=9999999999999999", "train.steps=9999999999999"}) {
+    const std::string found = assignment.substr(assignment.find('=') + 1);
+    const std::string key = assignment.substr(0, assignment.find('='));
+    refuse({"run.yaml", "data.kind=megatron", "data.split=1,0,0", "data.cache=index", assignment},
+           {key + ": found " + found + ", which asks for", "epochs", "this machine has"});
+  }
+  EXPECT_FALSE(fs::exists(path() / "index"));
   const ProgramResult all =
       expect_success({"train", "run.yaml", "train.eval_batches=" + most, "train.steps=4", "train.out=all"});
   EXPECT_EQ(all.out.find("range_check"), std::string::npos) << all.text();
@@ -128,6 +135,21 @@ TEST_F(BadDataTest, ACacheThatCannotBeMade) {
   folder.write("file", "");
   refuse({"run.yaml", "data.kind=megatron", "data.split=1,0,0", "data.cache=file/maps"},
          {"data.cache: cannot create folder file/maps: Not a directory"});
+}
+
+TEST_F(BadDataTest, TextsThatAreNotThere) {
+  folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nword\n");
+  folder.write("short.txt", "word word\n");
+  folder.write("text.yaml", R"(
+model: {type: llama, hidden_size: 32, layers: 2, heads: 4, ffn_size: 48}
+data: {kind: text, texts: [short.txt], tokenizer: vocab.txt}
+train: {steps: 2, seq_len: 16, global_batch: 4, micro_batch: 2, out: run}
+)");
+  refuse({"text.yaml", "data.texts=nope.txt"}, {"data.texts: cannot read nope.txt: No such file"});
+  refuse({"text.yaml", "data.valid_texts=nope.txt"}, {"data.valid_texts: cannot read nope.txt"});
+  refuse({"text.yaml"}, {"data.texts: found 2 tokens", "expected at least one block of 16"});
+  refuse({"text.yaml", "data.tokenizer=nope"}, {"data.tokenizer: no tokenizer at nope"});
+  refuse({"text.yaml", "train.seq_len=1"}, {"train.seq_len: found 1, expected at least 2"});
 }
 
 TEST_F(BadDataTest, ATokenizerForAnotherVocabulary) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cli/program_test_folder.h"
+#include "tessera/base/folder_lock.h"
 #include "tessera/data/bert_shards.h"
 #include "tessera/data/indexed_dataset.h"
 
@@ -84,6 +85,11 @@ TEST_F(DataCommandsTest, BertMakesShards) {
   for (std::size_t row = 0; row < 8; ++row) EXPECT_EQ(batch.inputs[row * 16], 2);
   expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "1", "text.txt"},
                  {"shards/corpus_training_1.hdf5 is there already", "another --out"});
+  // Not a name that is written again, though the number is.
+  fs::rename(path() / "shards/corpus_training_1.hdf5", path() / "shards/corpus_training_01.hdf5");
+  expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "2", "text.txt"},
+                 {"shards/corpus_training_01.hdf5 is there already", "another --out"});
+  fs::remove(path() / "shards/corpus_training_01.hdf5");
   folder.write("one.txt", "The license.\n");
   expect_refusal({"data", "bert", "--out", "none", "--tokenizer", "vocab.txt", "one.txt"},
                  {"found 1 documents in the texts, expected at least 2"});
@@ -103,7 +109,8 @@ TEST_F(DataCommandsTest, BertMakesShards) {
 TEST_F(DataCommandsTest, BertRefusesImpossibleOptionsByTheirNames) {
   const std::vector<std::array<std::string, 3>> refused = {
       {"--seq", "3", "expected 5 to 16777216"},         {"--seq", "1000000000", "expected 5 to 16777216"},
-      {"--predictions", "0", "expected 1 to 16777216"}, {"--copies", "0", "expected at least 1"},
+      {"--predictions", "0", "expected 1 to 128"},      {"--copies", "0", "expected at least 1"},
+      {"--predictions", "129", "expected 1 to 128"},    {"--predictions", "16777216", "expected 1 to 128"},
       {"--mask-probability", "1.5", "expected 0 to 1"}, {"--short-probability", "-0.5", "expected 0 to 1"}};
   for (const auto& [option, value, expected] : refused) {
     expect_refusal({"data", "bert", "--out", "none", "--tokenizer", "vocab.txt", option, value, "text.txt"},
@@ -133,8 +140,9 @@ TEST_F(DataCommandsTest, BlocksMayLieBesideTheirTokenizer) {
 // Maps of two orders would look right together.
 TEST_F(DataCommandsTest, IndexMapsAppearTogetherOrNotAtAll) {
   const auto arguments = [](const char* seed) {
-    return std::vector<std::string>{"data",      "index", "--prefix", "corpus", "--seq",  "4",
-                                    "--samples", "50",    "--out",    "maps",   "--seed", seed};
+    const std::string prefix = (kGolden / "megatron/corpus").string();  // of documents that can be shuffled
+    return std::vector<std::string>{"data",      "index", "--prefix", prefix, "--seq",  "4",
+                                    "--samples", "50",    "--out",    "maps", "--seed", seed};
   };
   expect_success(arguments("1"));
   const auto maps = [&] {
@@ -147,7 +155,14 @@ TEST_F(DataCommandsTest, IndexMapsAppearTogetherOrNotAtAll) {
   fs::create_symlink("/dev/full", path() / "maps/shuffle_idx.npy.partial");
   expect_refusal(arguments("2"), {"cannot write maps/shuffle_idx.npy.partial: No space left on device"});
   EXPECT_EQ(maps(), before);
-  EXPECT_EQ(partial_files(path()), std::vector<std::string>{});
+  fs::create_symlink("/dev/null", path() / "maps/sample_idx.npy.partial");  // takes bytes, cannot flush them
+  expect_refusal(arguments("2"), {"cannot flush maps/sample_idx.npy.partial: Invalid argument"});
+  EXPECT_EQ(maps(), before);
+  {
+    const FolderLock other(path() / "maps");
+    expect_refusal(arguments("2"), {"another run is writing into maps"});
+  }
+  EXPECT_EQ(maps(), before);
   expect_success(arguments("2"));
   EXPECT_NE(maps(), before);
 }

@@ -52,6 +52,11 @@ TEST_F(HelpTest, GoldenCheckHasHelpToo) {
   EXPECT_EQ(result.exit_code, 0);
   for (const char* part : {"DIR", "key=value", "precision", "train.micro_batch"})
     EXPECT_NE(result.out.find(part), std::string::npos);
+  // The keys that it takes are those that it names.
+  const std::string refusal = run_program("golden_check", {".", "model.layers=1"}, path()).err;
+  const std::size_t keys = refusal.find("keys of "), end = refusal.find('\n');
+  ASSERT_LT(keys, end) << refusal;
+  EXPECT_NE(result.out.find(refusal.substr(keys, end - keys)), std::string::npos) << refusal;
 }
 
 TEST_F(HelpTest, UnknownCommandsGetASuggestion) {

@@ -116,7 +116,26 @@ TEST(Options, MissingAndWrongValuesAreRefused) {
           .starts_with("tessera train: --temperature: found 1e400, expected a number that a double holds"));
   EXPECT_TRUE(refusal({"a", "--temperature", "hot"})
                   .starts_with("tessera train: --temperature: found 'hot', expected a number"));
-  EXPECT_TRUE(refusal({"a", "--out"}).starts_with("tessera train: --out")) << refusal({"a", "--out"});
+}
+
+TEST(Options, FlagsWithoutAValueOrWithSeveral) {
+  const std::vector<std::pair<std::vector<const char*>, std::string>> refused = {
+      {{"a", "--out"}, "--out: found no value, expected FOLDER ("},
+      {{"a", "--input", "x", "--input"}, "--input: found no value, expected FILE ("},
+      {{"a", "--ranks"}, "--ranks: found no value, expected an integer ("},
+      {{"a", "--ranks="}, "--ranks: found no value, expected an integer ("},
+      {{"--steps=", "a"}, "--steps: found no value, expected an integer ("},
+      {{"--temperature=", "a"}, "--temperature: found no value, expected a number ("},
+      {{"a", "--steps", ""}, "--steps: found no value, expected an integer ("},
+      {{"a", "--steps", "1", "--steps", "2"}, "--steps: found 2 values, expected one ("}};
+  for (const auto& [arguments, message] : refused) {
+    const std::string found = refusal(arguments);
+    EXPECT_TRUE(found.starts_with("tessera train: " + message)) << found;
+  }
+  Values values;
+  EXPECT_TRUE(parse(values, {"--out=", "a"}).run);  // an empty text, as behind a space
+  EXPECT_EQ(values.out, "");
+  EXPECT_EQ(values.config, "a");
 }
 
 TEST(Options, RequiredOnesAreNamedWhenTheyAreMissing) {

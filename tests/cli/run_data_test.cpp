@@ -112,7 +112,8 @@ optimizer: {lr: 0.01}
       evaluated.out.starts_with(fmt::format("loss {:.4f}", *reports("run").back().eval_loss).substr(0, 9)))
       << evaluated.text();
   folder.write("other.jsonl", "{\"text\": \"" + std::string(400, 'x') + " the license of the work\"}\n");
-  expect_refusal({"eval", "run", "--data", "other.jsonl"}, {"expected at least one block of 32"});
+  expect_refusal({"eval", "run", "--data", "other.jsonl"},
+                 {"--data = other.jsonl: found ", "expected at least one block of 32"});
   expect_success({"eval", "run", "--data", "text.txt", "--batches", "2"});
   const std::string text =
       expect_success({"generate", "run", "--prompt", "the license", "--tokens", "5"}).out;

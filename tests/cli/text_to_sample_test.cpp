@@ -64,7 +64,7 @@ TEST_F(TextToSampleTest, TrainsEvaluatesAndGenerates) {
   EXPECT_EQ(loss_line(expect_success({"eval", "run/step-00000060", "threads=1"})), loss_line(evaluated));
   expect_refusal({"eval", "run", "--seq-len", "64"},
                  {"--seq-len: found 64, expected at most 16, the model's positions"});
-  expect_refusal({"eval", "run", "--data", "nope"}, {"--data = nope: ", "cannot open nope.idx"});
+  expect_refusal({"eval", "run", "--data", "nope"}, {"--data = nope: cannot open nope.idx"});
   expect_refusal({"eval", "run", "device=null"}, {"device: found null"});
   expect_refusal({"eval", "run", "precision=bf16"},
                  {"precision does not count here, expected keys of device"});
@@ -81,6 +81,11 @@ TEST_F(TextToSampleTest, TrainsEvaluatesAndGenerates) {
   EXPECT_EQ(sample({"--seed", "7", "threads=1"}), text);
   EXPECT_NE(sample({"--seed", "8"}), text);
   EXPECT_EQ(sample({"--seed", "7", "--temperature", "0"}), sample({"--seed", "8", "--temperature", "0"}));
+
+  fs::rename(path() / "tokens", path() / "moved");
+  const ProgramResult moved =
+      expect_refusal({"eval", "run", "--data", "data/text"}, {"data.tokenizer: no tokenizer at tokens"});
+  EXPECT_EQ(moved.err.find("--data"), std::string::npos) << moved.text();
 }
 
 // Products of another card, in a file that may have stayed with it.

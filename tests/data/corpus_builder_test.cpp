@@ -5,6 +5,7 @@
 #include "data/pretokenizer.h"
 #include "data/scratch_folder.h"
 #include "tessera/data/indexed_dataset.h"
+#include "tessera/data/indexed_dataset_writer.h"
 
 namespace tessera {
 namespace {
@@ -56,6 +57,19 @@ class CorpusBuilderTest : public testing::Test {
 
   ScratchFolder folder_;
 };
+
+TEST_F(CorpusBuilderTest, OneAtATimeWritesAPair) {
+  put_file(folder_ / "in.txt", "of the second");
+  {
+    IndexedDatasetWriter first(folder_ / "out", TokenDType::u16);
+    expect_error([&] { build({folder_ / "in.txt"}, {}); }, "another process is writing", "out.bin");
+    first.add_document(encode_document("of the first"));
+    first.finish();
+  }
+  expect_documents({"of the first"});
+  build({folder_ / "in.txt"}, {});
+  expect_documents({"of the second"});
+}
 
 TEST_F(CorpusBuilderTest, AFileInChunksHasTheIdsOfTheWhole) {
   const std::vector<std::string> texts = {awkward_text(1, 3000), "one small text\n", awkward_text(2, 500)};

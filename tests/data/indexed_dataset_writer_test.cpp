@@ -112,6 +112,20 @@ TEST(IndexedDatasetWriter, WithoutFinishAnEarlierBuildStays) {
   EXPECT_FALSE(std::filesystem::exists(folder / "c.idx.partial"));
 }
 
+// /dev/null takes bytes but cannot flush them, as a disk that shows only then that it is full.
+TEST(IndexedDatasetWriter, AFailedFlushLeavesAnEarlierBuild) {
+  const ScratchFolder folder;
+  const auto build = [&](std::int32_t id) {
+    IndexedDatasetWriter writer(folder / "c", TokenDType::u16);
+    writer.add_document(std::vector<std::int32_t>{id});
+    writer.finish();
+  };
+  build(1);
+  std::filesystem::create_symlink("/dev/null", folder / "c.idx.partial");
+  expect_error([&] { build(2); }, "cannot flush", "c.idx.partial");
+  EXPECT_EQ(IndexedDataset(folder / "c").sequence(0), std::vector<std::int32_t>{1});
+}
+
 // A limit on the size of files stands in for a full disk: both are a write that fails half-way.
 TEST(IndexedDatasetWriter, AFullDiskLeavesNothing) {
   const ScratchFolder folder;

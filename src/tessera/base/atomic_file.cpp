@@ -38,6 +38,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
            std::filesystem::is_directory(found) ? "a folder" : "a device or a pipe");
   int number = 1;
   while (!open_partial(number)) ++number;
+  only_writer_ = number == 1;
 }
 
 // False if another writer has it. What a writer that was killed has left is written over; on file systems
@@ -73,6 +74,7 @@ void AtomicFile::fail_with_errno(const char* action) {
 
 void AtomicFile::write(const void* data, std::size_t num_bytes) {
   const char* at = static_cast<const char*>(data);
+  flushed_ = false;
   while (num_bytes > 0) {
     const ssize_t written = ::write(descriptor_, at, num_bytes);
     if (written < 0 && errno == EINTR) continue;
@@ -82,8 +84,13 @@ void AtomicFile::write(const void* data, std::size_t num_bytes) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::flush() {
   if (::fsync(descriptor_) != 0) fail_with_errno("flush");
+  flushed_ = true;
+}
+
+void AtomicFile::commit() {
+  if (!flushed_) flush();
   std::error_code error;
   std::filesystem::rename(partial_, path_, error);
   TS_CHECK(!error, "cannot rename {} to {}: {}", partial_.string(), path_.string(), error.message());

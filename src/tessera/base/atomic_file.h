@@ -1,8 +1,9 @@
 // AtomicFile: a file that appears under its name whole or not at all.
 //
 // Bytes go to NAME.partial; commit() flushes them to the disk and renames. Every write is checked, so
-// a full disk throws an Error that names the file, and the unfinished file is removed. Of several writers at
-// once each has an unfinished file of its own (NAME.partial2, ...), and the last to commit wins.
+// a full disk throws an Error that names the file, and the unfinished file is removed. Files that belong
+// together are all flushed before the first is committed: what a disk refuses, it refuses by then. Of several
+// writers at once each has an unfinished file of its own (NAME.partial2, ...), and the last to commit wins.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,10 @@ class AtomicFile {
 
   void write(const void* data, std::size_t num_bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  void commit();
+  // Whether no other process had it open for writing when this one began.
+  bool is_only_writer() const { return only_writer_; }
+  void flush();
+  void commit();  // flushes first, if that was not done
 
  private:
   bool open_partial(int number);
@@ -29,6 +33,8 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path partial_;
   int descriptor_ = -1;
+  bool only_writer_ = true;
+  bool flushed_ = false;
 };
 
 void write_file(const std::filesystem::path& path, std::string_view text);

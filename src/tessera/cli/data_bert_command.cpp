@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "tessera/base/atomic_file.h"
@@ -26,7 +27,9 @@ void check_instances(const BertInstanceOptions& options) {
   };
   constexpr std::int64_t kShortest = 5;  // [CLS] a [SEP] b [SEP]
   check("--seq", options.seq_len, kShortest, kMaxTokens);
-  check("--predictions", options.max_predictions, std::int64_t{1}, kMaxTokens);
+  TS_CHECK(options.max_predictions >= 1 && options.max_predictions <= options.seq_len,
+           "--predictions: found {}, expected 1 to {}: --seq has no more tokens", options.max_predictions,
+           options.seq_len);
   TS_CHECK(options.copies >= 1, "--copies: found {}, expected at least 1", options.copies);
   check("--mask-probability", options.mask_probability, 0, 1);
   check("--short-probability", options.short_probability, 0, 1);
@@ -47,6 +50,10 @@ BertDocuments read_documents(const Tokenizer& tokenizer, const std::vector<std::
   return documents;
 }
 
+std::string shard_file(const std::string& name, std::int64_t shard) {
+  return fmt::format("{}_training_{}.hdf5", name, shard);
+}
+
 // Training reads all shards of a folder: those of an earlier call, of which there were more, too.
 void check_no_other_shards(const std::filesystem::path& folder, const std::string& name,
                            std::int64_t num_shards) {
@@ -56,9 +63,8 @@ void check_no_other_shards(const std::filesystem::path& folder, const std::strin
     const std::string file = entry.path().filename().string();
     if (!file.starts_with(begin) || !file.ends_with(end)) continue;
     std::int64_t shard = -1;
-    const char* const last = file.data() + file.size() - end.size();
-    const auto number = std::from_chars(file.data() + begin.size(), last, shard);
-    const bool written_again = number.ec == std::errc{} && number.ptr == last && shard < num_shards;
+    std::from_chars(file.data() + begin.size(), file.data() + file.size() - end.size(), shard);
+    const bool written_again = shard >= 0 && shard < num_shards && file == shard_file(name, shard);
     TS_CHECK(written_again,
              "{} is there already, and training would read it with the {} shards: expected "
              "another --out, or no other shards of this name",
@@ -72,6 +78,7 @@ int data_bert_command(int argc, const char* const* argv) {
   std::vector<std::string> files;
   std::string out, tokenizer_path, name = "corpus";
   std::int64_t num_shards = 8, seed = 12345;
+  std::optional<std::int64_t> predictions;
   BertInstanceOptions instances;
   Options options(
       "tessera data bert",
@@ -83,7 +90,8 @@ int data_bert_command(int argc, const char* const* argv) {
                  "files to write; training wants one for each data-parallel rank at least");
   options.option("--name NAME", &name, "how the files' names begin");
   options.option("--seq N", &instances.seq_len, "tokens of a sequence");
-  options.option("--predictions N", &instances.max_predictions, "masked tokens of a sequence at most");
+  options.option("--predictions N", &predictions,
+                 "masked tokens of a sequence at most (default: 20, or --seq if that is less)");
   options.option("--mask-probability P", &instances.mask_probability, "share of the tokens that is masked");
   options.option("--short-probability P", &instances.short_probability, "share of shorter sequences");
   options.option("--copies N", &instances.copies, "how often each document is used, masked anew");
@@ -92,6 +100,7 @@ int data_bert_command(int argc, const char* const* argv) {
   options.require({"--out", "--tokenizer", "FILE"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(num_shards >= 1, "--shards: found {}, expected at least 1", num_shards);
+  instances.max_predictions = predictions.value_or(std::min(instances.max_predictions, instances.seq_len));
   check_instances(instances);
   check_no_other_shards(out, name, num_shards);
 
@@ -107,7 +116,7 @@ int data_bert_command(int argc, const char* const* argv) {
   for (std::int64_t shard = 0; shard < num_shards; ++shard) {
     const BertShard made = make_bert_shard(documents, shard, num_shards, instances);
     create_folder(out);
-    write_bert_shard(std::filesystem::path(out) / fmt::format("{}_training_{}.hdf5", name, shard), made);
+    write_bert_shard(std::filesystem::path(out) / shard_file(name, shard), made);
     num_rows += made.num_rows;
     bar.update(shard + 1, "shards");
   }

@@ -1,28 +1,11 @@
-#include <algorithm>
-
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
-#include "tessera/base/machine_memory.h"
+#include "tessera/base/folder_lock.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
 #include "tessera/data/gpt_index.h"
 
 namespace tessera {
-namespace {
-
-// Of the largest map, which is made in memory: the shuffled documents of all epochs, or the shuffled samples.
-void check_memory(const GptIndexRequest& request, const GptIndexPlan& plan) {
-  const auto elements =
-      std::max(static_cast<double>(plan.num_samples),
-               static_cast<double>(plan.num_epochs) * static_cast<double>(request.documents.size()));
-  const double bytes = elements * sizeof(std::int32_t), machine = static_cast<double>(machine_memory_bytes());
-  TS_CHECK(
-      bytes <= machine,
-      "--samples: found {}, which are {} epochs and need {:.1f} GB: this machine has {:.1f} GB of memory",
-      request.num_samples, plan.num_epochs, bytes / 1e9, machine / 1e9);
-}
-
-}  // namespace
 
 int data_index_command(int argc, const char* const* argv) {
   std::string prefix, split = "980,10,10", part = "train", out;
@@ -53,9 +36,10 @@ int data_index_command(int argc, const char* const* argv) {
   request.num_samples = num_samples;
   request.seed = seed;
   const GptIndexPlan plan = plan_gpt_index(corpus, request);
-  check_memory(request, plan);
+  check_index_memory(request, plan, "--samples", num_samples);
   const std::filesystem::path folder(out);
   create_folder(folder);
+  const FolderLock lock(folder);  // maps of two writers would look right together
   build_gpt_index(corpus, request,
                   {folder / "doc_idx.npy", folder / "sample_idx.npy", folder / "shuffle_idx.npy"});
   fmt::print(

@@ -43,18 +43,14 @@ RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
   return config;
 }
 
-// What is wrong with other data is said of them, though the run has keys for them.
 std::optional<Samples> open_samples(const SavedModel& saved, const RunConfig& config,
                                     const EvalOptions& options) {
   RunDataOptions parts;
   parts.train = false;
+  // What is wrong with other data is said of them, though the run has keys for them.
+  if (!options.data.empty()) parts.given_by = "--data = " + options.data;
   parts.message = print_to_stderr;
-  try {
-    return open_run_data(config, *saved.model, parts).valid;
-  } catch (const Error& error) {
-    if (options.data.empty()) throw;
-    fail("--data = {}: {}", options.data, error.what());
-  }
+  return open_run_data(config, *saved.model, parts).valid;
 }
 
 void print_losses(const EvaluatedLoss& losses) {

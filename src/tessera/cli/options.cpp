@@ -21,7 +21,15 @@ struct Entry {
   std::string default_value = "";
   CLI::Option* option = nullptr;
   bool required = false;
+  std::string expected = "";  // of its value: "an integer"
 };
+
+// Of the values of a flag.
+struct ValueKind {
+  const char* placeholder;  // in the help, where the spelling has no word for it
+  const char* expected;     // nullptr: the word of the help
+};
+constexpr ValueKind kText{"TEXT", nullptr}, kInteger{"N", "an integer"}, kNumber{"X", "a number"};
 
 struct Spelling {
   std::string name;   // "--out"
@@ -39,6 +47,7 @@ template <class Number>
 CLI::Validator expects(const char* what, const char* bound) {
   return CLI::Validator(
       [what, bound](std::string& text) -> std::string {
+        if (text.empty()) return fmt::format("found no value, expected {}", what);
         Number value{};
         const char* end = text.data() + text.size();
         const auto result = std::from_chars(text.data(), end, value);
@@ -51,7 +60,7 @@ CLI::Validator expects(const char* what, const char* bound) {
 }
 
 CLI::Validator expects_integer() {
-  return expects<std::int64_t>("an integer", "of at most 9223372036854775807 in size");
+  return expects<std::int64_t>(kInteger.expected, "of at most 9223372036854775807 in size");
 }
 
 // An argument that is required is one of the usage line. A default is shown unless the description itself
@@ -85,12 +94,13 @@ struct Options::State {
     parser.add_flag("-h,--help", wants_help);
   }
 
-  CLI::Option* add(const std::string& spelling, const char* kind, const std::string& description,
+  CLI::Option* add(const std::string& spelling, const ValueKind& kind, const std::string& description,
                    const std::string& value, auto* field) {
     Spelling parts = split(spelling);
-    if (parts.value.empty()) parts.value = kind;
+    if (parts.value.empty()) parts.value = kind.placeholder;
     CLI::Option* option = parser.add_option(parts.name, *field);
     flags.push_back({parts.name + " " + parts.value, description, value, option});
+    flags.back().expected = kind.expected != nullptr ? kind.expected : parts.value;
     names.push_back(parts.name);
     return option;
   }
@@ -104,6 +114,34 @@ struct Options::State {
       return fmt::format("unknown option '{}'{}", name, did_you_mean(name, names));
     }
     return extras.empty() ? "" : fmt::format("unexpected argument '{}'", extras.front());
+  }
+
+  // In CLI11's order, the last word first. "--out=" is a flag and an empty value: CLI11 would take the next
+  // word for it.
+  std::vector<std::string> words_of(int argc, const char* const* argv) const {
+    std::vector<std::string> words;
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      const bool is_empty = std::ranges::any_of(flags, [&](const Entry& entry) {
+        return !entry.expected.empty() && word == split(entry.spelling).name + "=";
+      });
+      words.push_back(is_empty ? word.substr(0, word.size() - 1) : word);
+      if (is_empty) words.emplace_back();
+    }
+    std::ranges::reverse(words);
+    return words;
+  }
+
+  // Of a flag without a value or with several, which CLI11 says in words of its own.
+  std::string refusal_of_count(const std::string& cli11) const {
+    for (const Entry& entry : flags) {
+      const std::string name = split(entry.spelling).name;
+      if (!cli11.starts_with(name + ": ")) continue;
+      if (cli11.ends_with(" missing"))
+        return fmt::format("{}: found no value, expected {}", name, entry.expected);
+      return fmt::format("{}: found {} values, expected one", name, entry.option->results().size());
+    }
+    return cli11;
   }
 
   // All that are, so that nobody finds them one by one.
@@ -136,27 +174,27 @@ void Options::positional(const std::string& name, std::string* field, const std:
 }
 
 void Options::option(const std::string& spelling, std::string* field, const std::string& description) {
-  state_->add(spelling, "TEXT", description, *field, field);
+  state_->add(spelling, kText, description, *field, field);
 }
 
 void Options::option(const std::string& spelling, std::int64_t* field, const std::string& description) {
-  state_->add(spelling, "N", description, fmt::format("{}", *field), field)->check(expects_integer());
+  state_->add(spelling, kInteger, description, fmt::format("{}", *field), field)->check(expects_integer());
 }
 
 void Options::option(const std::string& spelling, std::optional<std::int64_t>* field,
                      const std::string& description) {
-  state_->add(spelling, "N", description, "", field)->check(expects_integer());
+  state_->add(spelling, kInteger, description, "", field)->check(expects_integer());
 }
 
 void Options::option(const std::string& spelling, double* field, const std::string& description) {
-  state_->add(spelling, "X", description, fmt::format("{}", *field), field)
-      ->check(expects<double>("a number", "that a double holds"));
+  state_->add(spelling, kNumber, description, fmt::format("{}", *field), field)
+      ->check(expects<double>(kNumber.expected, "that a double holds"));
 }
 
 void Options::option(const std::string& spelling, std::vector<std::string>* field,
                      const std::string& description) {
   // One value per flag: the words after it belong to the positionals.
-  state_->add(spelling, "TEXT", description, "", field)->allow_extra_args(false);
+  state_->add(spelling, kText, description, "", field)->allow_extra_args(false);
 }
 
 void Options::flag(const std::string& name, bool* field, const std::string& description) {
@@ -191,7 +229,9 @@ Parsed Options::parse(int argc, const char* const* argv) {
   };
   std::string refusal;
   try {
-    state_->parser.parse(argc, argv);
+    state_->parser.parse(state_->words_of(argc, argv));
+  } catch (const CLI::ArgumentMismatch& error) {
+    refusal = state_->refusal_of_count(error.what());
   } catch (const CLI::ParseError& error) {
     refusal = error.what();
   }
@@ -224,15 +264,19 @@ void check_output_written() {
   TS_CHECK(written, "cannot write all of the output: {}", errno_text(errno));
 }
 
-void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used) {
+std::string listed_keys(std::span<const std::string_view> used) {
   std::string names;
   for (const std::string_view name : used) names.append(names.empty() ? "" : ", ").append(name);
+  return names;
+}
+
+void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used) {
   for (const std::string& assignment : overrides) {
     const std::string key = assignment.substr(0, assignment.find('='));
     const bool known = std::ranges::any_of(used, [&](std::string_view name) {
       return name.ends_with('.') ? key.starts_with(name) : key == name;
     });
-    TS_CHECK(known, "{} does not count here, expected keys of {}", key, names);
+    TS_CHECK(known, "{} does not count here, expected keys of {}", key, listed_keys(used));
   }
 }
 

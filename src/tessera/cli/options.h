@@ -69,6 +69,9 @@ void check_output_written();
 // that ends in a dot. Throws Error naming the key that would be passed over.
 void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used);
 
+// "device, cuda., train.steps": for the help of such a command.
+std::string listed_keys(std::span<const std::string_view> used);
+
 // Prints the message (help to stdout, a refusal to stderr) and returns the exit code.
 int report(const Parsed& parsed);
 

@@ -206,6 +206,9 @@ CorpusSummary build_corpus(ThreadPool& pool, const std::vector<std::filesystem::
   for (const auto& path : files) corpus_files.push_back({path, document_unit(path, options)});
   CorpusPieces source(std::move(corpus_files), options.chunk_bytes);
   IndexedDatasetWriter writer(prefix, token_dtype_for_vocabulary(options.vocab_size));
+  TS_CHECK(writer.is_only_writer(),
+           "another process is writing {}.bin and .idx: choose another name, or wait for its end",
+           prefix.string());
   std::vector<EncodeFunction> encoders(static_cast<std::size_t>(pool.num_threads()));
   std::generate(encoders.begin(), encoders.end(), make_encoder);
 

@@ -58,7 +58,8 @@ struct CorpusSummary {
 };
 
 // Throws Error for a missing file, a bad JSON line (file, line number, what was found), an id outside the
-// vocabulary, and for input without a single document. On any exception nothing is left under the prefix.
+// vocabulary, for input without a single document, and while another process writes under the prefix. On any
+// exception it leaves nothing there.
 CorpusSummary build_corpus(ThreadPool& pool, const std::vector<std::filesystem::path>& files,
                            const std::filesystem::path& prefix, const CorpusOptions& options,
                            const EncoderFactory& make_encoder, const ProgressFunction& progress = {});

@@ -1,8 +1,10 @@
 #include "tessera/data/gpt_index.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "tessera/base/error.h"
+#include "tessera/base/machine_memory.h"
 
 namespace tessera {
 namespace {
@@ -67,6 +69,20 @@ GptIndexPlan plan_gpt_index(const IndexedDataset& corpus, const GptIndexRequest&
     if (plan.separate_last_epoch) plan.shuffled_together = before_last;
   }
   return plan;
+}
+
+// Of the largest map, which is made in memory: the shuffled documents of all epochs, or the shuffled samples.
+void check_index_memory(const GptIndexRequest& request, const GptIndexPlan& plan, std::string_view name,
+                        std::int64_t found) {
+  const auto elements =
+      std::max(static_cast<double>(plan.num_samples),
+               static_cast<double>(plan.num_epochs) * static_cast<double>(request.documents.size()));
+  const double bytes = elements * sizeof(std::int32_t), machine = static_cast<double>(machine_memory_bytes());
+  TS_CHECK(
+      bytes <= machine,
+      "{}: found {}, which asks for {} samples in {} epochs and needs {:.1f} GB: this machine has {:.1f} "
+      "GB of memory",
+      name, found, request.num_samples, plan.num_epochs, bytes / 1e9, machine / 1e9);
 }
 
 bool GptIndexFiles::exist() const {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "tessera/data/document_split.h"
 #include "tessera/data/indexed_dataset.h"
@@ -40,6 +41,11 @@ struct GptIndexPlan {
 
 // Throws Error when the documents hold no token.
 GptIndexPlan plan_gpt_index(const IndexedDataset& corpus, const GptIndexRequest& request);
+
+// Throws Error if the maps cannot be made in this machine's memory. It names what asked for the samples: an
+// option or a key, and the value found there.
+void check_index_memory(const GptIndexRequest& request, const GptIndexPlan& plan, std::string_view name,
+                        std::int64_t found);
 
 struct GptIndexFiles {
   std::filesystem::path doc_idx, sample_idx, shuffle_idx;

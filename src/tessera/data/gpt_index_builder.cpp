@@ -1,6 +1,6 @@
 // build_gpt_index: the arithmetic of the three maps. The order of the draws matters: the shuffles of doc_idx
-// come before those of shuffle_idx, from one generator. All three are written before the first appears: maps
-// of two orders would look right together.
+// come before those of shuffle_idx, from one generator. All three are on the disk before the first appears:
+// maps of two orders would look right together.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -116,7 +116,9 @@ void build_gpt_index(const IndexedDataset& corpus, const GptIndexRequest& reques
   const auto shuffle_idx = request.wide || plan.num_samples >= std::numeric_limits<std::uint32_t>::max() - 1
                                ? write_shuffle_idx<std::int64_t>(plan, random, files.shuffle_idx)
                                : write_shuffle_idx<std::uint32_t>(plan, random, files.shuffle_idx);
-  for (NpyWriter* const file : {doc_idx.get(), sample_idx.get(), shuffle_idx.get()}) file->commit();
+  const std::array written{doc_idx.get(), sample_idx.get(), shuffle_idx.get()};
+  for (NpyWriter* const file : written) file->flush();
+  for (NpyWriter* const file : written) file->commit();
 }
 
 }  // namespace tessera

@@ -119,6 +119,8 @@ void IndexedDatasetWriter::finish() {
   TS_ASSERT(open_sequence_tokens_ == 0);
   flush();
   write_idx();
+  bin_.flush();
+  idx_.flush();
   // An .idx of an earlier build must not describe the new .bin, not even for a moment.
   std::filesystem::remove(idx_path(prefix_));
   bin_.commit();

@@ -2,7 +2,7 @@
 //
 // Used by build_corpus. Tokens stream to disk; only the sizes and document bounds (12 bytes a document)
 // stay in memory. Both files appear whole in finish(), the .bin first: an .idx never stands beside a .bin
-// that is not complete. Without finish() nothing remains.
+// that is not complete. Without finish(), or where it finds the disk full, what was there before stays.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,9 @@ class IndexedDatasetWriter {
 
   void finish();
 
+  // Of two at once the .bin of one could end beside the .idx of the other; where both write the same bytes,
+  // that is no harm.
+  bool is_only_writer() const { return bin_.is_only_writer() && idx_.is_only_writer(); }
   std::int64_t num_tokens() const { return num_tokens_; }
   std::int64_t num_documents() const { return static_cast<std::int64_t>(documents_.size()) - 1; }
 

@@ -67,6 +67,11 @@ NpyWriter::NpyWriter(const std::filesystem::path& path, std::string_view dtype,
   file_.write(make_header(dtype, shape));
 }
 
+void NpyWriter::flush() {
+  TS_ASSERT(num_left_ == 0);
+  file_.flush();
+}
+
 void NpyWriter::commit() {
   TS_ASSERT(num_left_ == 0);
   file_.commit();

@@ -41,6 +41,7 @@ class NpyWriter {
     num_left_ -= std::ssize(values);
     file_.write(values.data(), values.size_bytes());
   }
+  void flush();
   void commit();
 
  private:

@@ -15,6 +15,17 @@ struct DataRequest {
   std::int64_t vocab_size = 0;  // of the model: a larger id is refused
   const RunDataOptions& options;
 
+  // What `open` returns; an Error of its names the key by which the files were given, or the option in its
+  // place.
+  template <class Open>
+  auto named_by(const char* key, const Open& open) const {
+    try {
+      return open();
+    } catch (const Error& error) {
+      fail("{}: {}", options.given_by.empty() ? key : options.given_by, error.what());
+    }
+  }
+
   // Rank 0 makes files that the others find afterwards; where a machine has a disk of its own, its first rank
   // does. `make` leaves alone what is there.
   void make_once(const std::function<void()>& make) const {
@@ -27,16 +38,6 @@ struct DataRequest {
     world->barrier();
   }
 };
-
-// What `open` returns; an Error of its names the key by which the files were given.
-template <class Open>
-auto named_by(const char* key, const Open& open) {
-  try {
-    return open();
-  } catch (const Error& error) {
-    fail("{}: {}", key, error.what());
-  }
-}
 
 RunData open_token_data(const DataRequest& request);     // tokens of a .bin/.idx pair, shuffled
 RunData open_megatron_data(const DataRequest& request);  // .bin/.idx pairs in NeMo's order

@@ -57,7 +57,7 @@ class PartOfCorpus {
       : request_(request),
         prefix_(prefix),
         part_(part),
-        corpus_(named_by(key, [&] { return std::make_shared<const IndexedDataset>(prefix); })) {
+        corpus_(request.named_by(key, [&] { return std::make_shared<const IndexedDataset>(prefix); })) {
     index_.documents = split_documents(split, corpus_->num_sequences())[static_cast<std::size_t>(part)];
     index_.seq_len = request.config.train.seq_len;
     index_.seed = request.config.train.seed;
@@ -81,6 +81,7 @@ class PartOfCorpus {
     const std::filesystem::path folder = request_.config.data.cache;
     const GptIndexFiles files = gpt_index_files(folder, prefix_, part_, index_);
     request_.make_once([&] {
+      if (!files.exist()) check_memory();
       if (!folder.empty()) create_folder(folder, "data.cache");
       const auto start = std::chrono::steady_clock::now();
       const bool made = ensure_gpt_index(*corpus_, index_, files);
@@ -94,6 +95,15 @@ class PartOfCorpus {
   }
 
  private:
+  // Only training asks for more than one pass over what is there.
+  void check_memory() const {
+    if (part_ != Part::train) return;
+    const RunConfig& config = request_.config;
+    const bool given = config.data.samples > 0;
+    check_index_memory(index_, plan_gpt_index(*corpus_, index_), given ? "data.samples" : "train.steps",
+                       given ? config.data.samples : config.train.steps);
+  }
+
   const DataRequest& request_;
   std::string prefix_;
   Part part_;

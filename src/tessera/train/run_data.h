@@ -22,6 +22,7 @@ struct RunData {
 
 struct RunDataOptions {
   bool train = true, valid = true;  // the parts that are wanted; others are not opened
+  std::string given_by;             // the option that gives all files; empty: they have keys
   Communicator* world = nullptr;    // its rank 0 makes index maps and blocks, the others wait and map them
   std::function<void(const std::string&)> message = [](const std::string&) {};
   // Told Samples::corpora of what is for training, where it is not empty, before anything is made of them;

@@ -1,18 +1,25 @@
 #include "tessera/train/run_tokenizer.h"
 
-#include <memory>
-
+#include "tessera/base/error.h"
 #include "tessera/data/text_blocks.h"
 
 namespace tessera {
 
+std::unique_ptr<Tokenizer> open_run_tokenizer(const DataKeys& data) {
+  try {
+    return open_tokenizer(data.tokenizer);
+  } catch (const Error& error) {
+    fail("data.tokenizer: {}", error.what());
+  }
+}
+
 std::int64_t tokenizer_vocab_size(const DataKeys& data) {
-  return data.tokenizer.empty() ? 0 : open_tokenizer(data.tokenizer)->vocab_size();
+  return data.tokenizer.empty() ? 0 : open_run_tokenizer(data)->vocab_size();
 }
 
 void check_tokenizer_fits(const DataKeys& data, const Model& model) {
   if (data.tokenizer.empty()) return;
-  check_vocabulary_fits(*open_tokenizer(data.tokenizer), data.tokenizer, model.vocab_size());
+  check_vocabulary_fits(*open_run_tokenizer(data), data.tokenizer, model.vocab_size());
 }
 
 std::string tokenizer_stamp(const std::filesystem::path& path) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "tessera/data/corpus_builder.h"
 #include "tessera/models/model.h"
@@ -10,6 +11,9 @@
 #include "tessera/train/data_keys.h"
 
 namespace tessera {
+
+// Of data.tokenizer, which its errors name.
+std::unique_ptr<Tokenizer> open_run_tokenizer(const DataKeys& data);
 
 // The size of data.tokenizer's vocabulary, 0 if the key is empty.
 std::int64_t tokenizer_vocab_size(const DataKeys& data);

@@ -19,8 +19,12 @@ std::filesystem::path cache_folder(const DataKeys& keys, const std::vector<std::
                             : std::filesystem::path(keys.cache);
 }
 
-TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
-                         const std::vector<std::string>& texts) {
+struct Texts {
+  const char* key;  // that gives them
+  const std::vector<std::string>& files;
+};
+
+TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer, const Texts& texts) {
   const DataKeys& keys = request.config.data;
   TextBlockOptions options;
   options.block_size = request.config.train.seq_len;
@@ -29,16 +33,17 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
   options.vocab_size = tokenizer.vocab_size();
   options.begin_of_text = tokenizer.begin_of_text();
   options.tokenizer = tokenizer_stamp(keys.tokenizer);
-  const std::vector<std::filesystem::path> files(texts.begin(), texts.end());
+  const std::vector<std::filesystem::path> files(texts.files.begin(), texts.files.end());
   ThreadPool pool(num_threads(request.config.threads));
-  return ensure_text_blocks(pool, files, cache_folder(keys, texts), options, encoders_of(tokenizer));
+  return request.named_by(texts.key, [&] {
+    return ensure_text_blocks(pool, files, cache_folder(keys, texts.files), options, encoders_of(tokenizer));
+  });
 }
 
 // One rank makes the blocks; the others find them made.
-Blocks open_blocks(const DataRequest& request, const Tokenizer& tokenizer,
-                   const std::vector<std::string>& texts) {
+Blocks open_blocks(const DataRequest& request, const Tokenizer& tokenizer, const Texts& texts) {
   request.make_once([&] {
-    create_folder(cache_folder(request.config.data, texts), "data.cache");
+    create_folder(cache_folder(request.config.data, texts.files), "data.cache");
     request.options.message(blocks_of(request, tokenizer, texts).message);
   });
   return std::make_shared<const IndexedDataset>(blocks_of(request, tokenizer, texts).prefix);
@@ -57,16 +62,20 @@ Samples samples_of(const DataRequest& request, const Blocks& blocks, SampleRange
 RunData open_text_data(const DataRequest& request) {
   const DataKeys& keys = request.config.data;
   TS_CHECK(!keys.tokenizer.empty(), "data.tokenizer is empty: data.kind = text needs one");
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(keys.tokenizer);
+  TS_CHECK(request.config.train.seq_len >= 2,
+           "train.seq_len: found {}, expected at least 2 with data.kind = text: a block's last token has no "
+           "target",
+           request.config.train.seq_len);
+  const std::unique_ptr<Tokenizer> tokenizer = open_run_tokenizer(keys);
   const bool own_valid = !keys.valid_texts.empty();
   RunData data;
   if (request.options.valid && own_valid) {
-    const Blocks blocks = open_blocks(request, *tokenizer, keys.valid_texts);
+    const Blocks blocks = open_blocks(request, *tokenizer, {"data.valid_texts", keys.valid_texts});
     data.valid = samples_of(request, blocks, {0, blocks->num_sequences()}, false);
   }
   if (!request.options.train && (own_valid || !request.options.valid)) return data;
   TS_CHECK(!keys.texts.empty(), "data.texts is empty: expected files of plain text or JSON lines");
-  const Blocks blocks = open_blocks(request, *tokenizer, keys.texts);
+  const Blocks blocks = open_blocks(request, *tokenizer, {"data.texts", keys.texts});
   const SampleSplit split = hold_out(blocks->num_sequences(), own_valid ? 0.0 : keys.valid_fraction);
   TS_CHECK(split.train.size() > 0,
            "data.valid_fraction = {} leaves no training block: {} has {} of {} tokens", keys.valid_fraction,
