@@ -21,7 +21,7 @@
 #include "tessera/train/run_reporter.h"
 #include "tessera/train/run_tokenizer.h"
 #include "tessera/train/same_model.h"
-#include "tessera/train/same_samples.h"
+#include "tessera/train/same_run.h"
 #include "tessera/train/saved_model.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
@@ -53,11 +53,14 @@ class Run {
     const std::optional<std::filesystem::path> newest = newest_checkpoint();
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
-    newest ? check_same_run(*newest) : check_can_start();  // before data are made ready for nothing
+    // Before data are made ready for nothing.
+    newest ? check_same_run(*newest, config, *model_, callbacks.message) : check_can_start();
     if (!config.metrics.golden_losses.empty()) open_golden_losses();
     if (world_) world_->barrier();  // nobody writes before all have looked
     RunDataOptions parts{.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message};
-    if (newest) parts.check_corpora = [&](const std::string& now) { check_same_corpora(*newest, now); };
+    if (newest) {
+      parts.check_corpora = [&](const std::string& now) { check_same_corpora(*newest, config.data, now); };
+    }
     data_ = open_run_data(config, *model_, parts);
     used_before_ = device_->used_bytes();
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
@@ -101,9 +104,8 @@ class Run {
   std::optional<SavedModel> model_beside_weights() const;
   void start_weights();
   void say_what_no_decay_misses() const;
+  void say_how_it_runs() const;
   void check_can_start() const;
-  void check_same_run(const std::filesystem::path& folder) const;
-  void check_same_corpora(const std::filesystem::path& folder, const std::string& now) const;
   void restore(const std::filesystem::path& folder);
   TrainSummary nothing_to_do() const;
   EvaluatedLoss evaluate();
@@ -190,6 +192,14 @@ void Run::say_what_no_decay_misses() const {
   }
 }
 
+// What the first step has shown.
+void Run::say_how_it_runs() const {
+  // Ranks that share a GPU would count each other's memory.
+  if (world_ == nullptr && used_before_ > 0)
+    callbacks_.message(memory_taken_line(*step_, evaluator_.get(), used_before_));
+  for (const std::string& remark : device_->remarks()) callbacks_.message(remark);
+}
+
 // Models that are not all expressed here, such as those with scaled angles, may have weights of use.
 std::optional<SavedModel> Run::model_beside_weights() const {
   try {
@@ -224,35 +234,6 @@ void Run::check_can_start() const {
   TS_CHECK(weights.empty() || std::filesystem::exists(weights), "model.weights = {}: no such file or folder",
            weights);
   if (speaks()) check_can_write_into(config_.train.out, "train.out");
-}
-
-void Run::check_same_run(const std::filesystem::path& folder) const {
-  const LoadedCheckpoint checkpoint(folder);
-  const auto& properties = checkpoint.info().properties;
-  const auto saved = properties.find(kModelConfigProperty);
-  TS_CHECK(saved != properties.end(), "{}: found no {}, expected the model's config",
-           (folder / kManifestName).string(), kModelConfigProperty);
-  check_same_model(saved->second, model_->config_json(), folder.string());
-  if (const auto run = properties.find(kRunConfigProperty); run != properties.end()) {
-    RunConfig before;
-    apply_yaml(before, run->second, (folder / kManifestName).string());
-    check_same_samples(before, config_, folder.string(), callbacks_.message);
-    TS_CHECK(
-        before.optimizer.name == config_.optimizer.name,
-        "optimizer.name = {}, but {} was trained with {}, whose state is of no use to it. To train on from "
-        "its weights alone, start a new run with model.weights",
-        optimizer_text(config_.optimizer.name), folder.string(), optimizer_text(before.optimizer.name));
-  }
-}
-
-// Called before index maps are opened or made: those of a corpus that has grown would be of no use.
-void Run::check_same_corpora(const std::filesystem::path& folder, const std::string& now) const {
-  const LoadedCheckpoint checkpoint(folder);
-  const auto& properties = checkpoint.info().properties;
-  const auto before = properties.find(kCorporaProperty);
-  TS_CHECK(before == properties.end() || before->second == now,
-           "{}: the corpora have {}, but {} was trained on {}: resuming would see other samples",
-           config_.data.blend.empty() ? "data.prefix" : "data.blend", now, folder.string(), before->second);
 }
 
 void Run::restore(const std::filesystem::path& folder) {
@@ -359,10 +340,7 @@ TrainSummary Run::go() {
         "samples {} to {}",
         step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
         batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
-    // Ranks that share a GPU would count each other's memory.
-    if (step == first_step_ && world_ == nullptr && used_before_ > 0) {
-      callbacks_.message(memory_taken_line(*step_, evaluator_.get(), used_before_));
-    }
+    if (step == first_step_) say_how_it_runs();
     StepReport line{.step = step + 1};
     if (reporter_) line = reporter_->report({step + 1, result, rate, seconds_since(start)});
     summary.steps_done = step + 1;

@@ -1,0 +1,41 @@
+#include "tessera/train/same_run.h"
+
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/train/config_schema.h"
+#include "tessera/train/same_model.h"
+#include "tessera/train/same_samples.h"
+#include "tessera/train/trainer.h"
+
+namespace tessera {
+
+void check_same_run(const std::filesystem::path& checkpoint, const RunConfig& now, const Model& model,
+                    const std::function<void(const std::string&)>& message) {
+  const LoadedCheckpoint loaded(checkpoint);
+  const auto& properties = loaded.info().properties;
+  const auto saved = properties.find(kModelConfigProperty);
+  TS_CHECK(saved != properties.end(), "{}: found no {}, expected the model's config",
+           (checkpoint / kManifestName).string(), kModelConfigProperty);
+  check_same_model(saved->second, model.config_json(), checkpoint.string());
+  const auto run = properties.find(kRunConfigProperty);
+  if (run == properties.end()) return;
+  RunConfig before;
+  apply_yaml(before, run->second, (checkpoint / kManifestName).string());
+  check_same_samples(before, now, checkpoint.string(), message);
+  TS_CHECK(
+      before.optimizer.name == now.optimizer.name,
+      "optimizer.name = {}, but {} was trained with {}, whose state is of no use to it. To train on from "
+      "its weights alone, start a new run with model.weights",
+      optimizer_text(now.optimizer.name), checkpoint.string(), optimizer_text(before.optimizer.name));
+}
+
+void check_same_corpora(const std::filesystem::path& checkpoint, const DataKeys& now,
+                        const std::string& corpora) {
+  const LoadedCheckpoint loaded(checkpoint);
+  const auto& properties = loaded.info().properties;
+  const auto before = properties.find(kCorporaProperty);
+  TS_CHECK(before == properties.end() || before->second == corpora,
+           "{}: the corpora have {}, but {} was trained on {}: resuming would see other samples",
+           now.blend.empty() ? "data.prefix" : "data.blend", corpora, checkpoint.string(), before->second);
+}
+
+}  // namespace tessera
