@@ -6,6 +6,7 @@
 #include <set>
 
 #include "selftest/wrong_device.h"
+#include "tessera/selftest/compare_values.h"
 
 namespace tessera {
 namespace {
@@ -93,6 +94,14 @@ TEST(CompareValuesTest, CountsAgainstTheElementOrTheRms) {
   EXPECT_DOUBLE_EQ(compare({-INFINITY}, {-INFINITY}), 0);
   EXPECT_TRUE(std::isinf(compare({NAN, 1}, {0, 1})));
   EXPECT_TRUE(std::isinf(compare({1, 1}, {INFINITY, 1})));
+  // So many that they are compared in pieces.
+  const std::vector<float> ones(1'000'001, 1.0f);
+  std::vector<float> others = ones;
+  EXPECT_DOUBLE_EQ(compare(others, ones), 0);
+  others.back() = 1.5f;
+  EXPECT_DOUBLE_EQ(compare(others, ones), 0.5);
+  others[300'000] = NAN;
+  EXPECT_TRUE(std::isinf(compare(others, ones)));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct OpCase {
   std::string label;  // what distinguishes it from the op's other cases: "[2048,768] x [3072,768]"
   Attrs attrs;
   std::vector<CaseInput> inputs;  // of every rank
-  double bound = 0;               // on the error that compare_values (run_case.h) finds
+  double bound = 0;               // on the error that compare_values finds
   Mesh mesh = {};                 // more than one rank: operands and attributes are a rank's
   bool grouped = false;           // one rank, alone in its group of dp: how its device talks, all the same
   bool large = false;             // takes a CPU more than a moment

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <mutex>
 
 #include "tessera/base/float_halves.h"
@@ -13,35 +11,11 @@
 #include "tessera/comm/local/local_world.h"
 #include "tessera/runtime/rank_groups.h"
 #include "tessera/selftest/case_operands.h"
+#include "tessera/selftest/compare_values.h"
 #include "tessera/selftest/device_run.h"
 
 namespace tessera {
 namespace {
-
-// Calls f with a function that gives the elements of memory of this type.
-template <class F>
-auto with_elements(DType dtype, F f) {
-  const auto as = [&]<class T>(T) {
-    return f([](std::span<const std::byte> bytes, std::size_t i) {
-      T stored;
-      std::memcpy(&stored, bytes.data() + i * sizeof(T), sizeof(T));
-      return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, Bf16>, float, T>>(stored));
-    });
-  };
-  switch (dtype) {
-    case DType::f32:
-      return as(float{});
-    case DType::bf16:
-      return as(Bf16{});
-    case DType::f64:
-      return as(double{});
-    case DType::i16:
-      return as(std::int16_t{});
-    case DType::i32:
-      break;
-  }
-  return as(std::int32_t{});
-}
 
 // The case's nodes alone in a graph. Its outputs are what is compared.
 Graph graph_of(const OpCase& op_case) {
@@ -196,25 +170,6 @@ CaseResult run_rank(const OpCase& op_case, Device& reference, Device& tested, co
 }
 
 }  // namespace
-
-double compare_values(DType dtype, std::span<const std::byte> found, std::span<const std::byte> wanted) {
-  const std::size_t count = wanted.size() / static_cast<std::size_t>(dtype_bytes(dtype));
-  return with_elements(dtype, [&](auto element) {
-    double squares = 0, worst = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const double value = element(wanted, i);
-      if (std::isfinite(value)) squares += value * value;
-    }
-    const double rms = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(1, count)));
-    for (std::size_t i = 0; i < count; ++i) {
-      const double a = element(found, i), b = element(wanted, i);
-      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-      const double error = std::abs(a - b) / std::max({std::abs(b), rms, std::numeric_limits<double>::min()});
-      worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
-    }
-    return worst;
-  });
-}
 
 CaseResult run_case(const OpCase& op_case, SelftestDevices& devices, const CaseOptions& options) {
   const int num_ranks = op_case.mesh.num_ranks();

@@ -10,10 +10,6 @@
 
 namespace tessera {
 
-// The largest |found - wanted| / max(|wanted|, rms of wanted) over the elements; infinite for a NaN that is
-// not wanted. `rms` keeps elements that are small by cancellation from counting as if they were all there is.
-double compare_values(DType dtype, std::span<const std::byte> found, std::span<const std::byte> wanted);
-
 struct CaseResult {
   double error = 0;     // of the worst output, over all ranks
   std::string problem;  // what else is wrong: stray writes, other bits in a second run or in place
