@@ -12,11 +12,18 @@ build=build/bundle-build
 programs=(tessera golden_check bench_step)
 mkdir -p build
 
+# All three have the kernels, which this packs to a third (nvcc 12.8 or newer).
+cuda_flags=
+if PATH=$PATH:/usr/local/cuda/bin nvcc --help 2>/dev/null | grep -e --compress-mode >/dev/null; then
+  cuda_flags=--compress-mode=size
+fi
+
 # RPATH, not the linker's usual RUNPATH: that one holds for what a program itself names, not for what its libraries do.
 # As if for an installation, since CMake adds folders of this machine to a build's.
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O3 -DTESSERA_TESTS=OFF \
   -DTESSERA_MPI=OFF -DTESSERA_CUDA=ON -DTESSERA_ARCH=x86-64-v3 -DCMAKE_INSTALL_RPATH='$ORIGIN/lib' \
-  -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags >"$build.log" 2>&1 ||
+  -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags \
+  -DCMAKE_CUDA_FLAGS="$cuda_flags" >"$build.log" 2>&1 ||
   { tail -n 20 "$build.log" >&2; exit 1; }
 cmake --build "$build" --target "${programs[@]}"
 
@@ -37,6 +44,15 @@ strays() {
     awk -v lib="$out/lib/" -v system_library="$system" 'index($0, lib) != 1 && $0 !~ system_library'
 }
 strays | xargs -r cp -L -t "$out/lib"
+
+# ICU's data, as large as all the other libraries together, are locales'. What text/ asks for (NFC, NFD, lower case,
+# white space) is in libicuuc itself, so that nothing is missed in an empty table.
+for data in "$out"/lib/libicudata.so.*; do
+  version=${data##*.}
+  echo "const char icudt${version}_dat[64] = {0};" |
+    gcc -shared -nostdlib -x c - -Wl,-soname,libicudata.so.$version -o "$data"
+done
+
 left=$(LD_LIBRARY_PATH='' strays)
 [ -z "$left" ] || { echo "the programs in $out still want these, which are not in it:" $left >&2; exit 1; }
 du -sh "$out"
