@@ -29,10 +29,16 @@ esac
 
 scripts/apt_install.sh "${packages[@]}"
 
-# A build with tests serves one without, so only the first build and the first with tests configure;
-# after that, ninja itself runs CMake again when a CMake file changed.
+# A build with tests serves one without, and one that may have CUDA one that need not. So only the first build, the
+# first with tests and the first where CUDA may be configure, and none takes away another's tests; after that, ninja
+# itself runs CMake again when a CMake file changed.
 log=build/configure.log
-if [ ! -f build/build.ninja ] || { [ $tests = ON ] && ! grep -q '^TESSERA_TESTS:BOOL=ON' build/CMakeCache.txt; }; then
+cached() { grep -qs "^$1" build/CMakeCache.txt; }
+configure=no
+[ -f build/build.ninja ] || configure=yes
+if cached TESSERA_TESTS:BOOL=ON; then tests=ON; elif [ $tests = ON ]; then configure=yes; fi
+if cached TESSERA_CUDA:STRING=OFF && [ $cuda = AUTO ]; then configure=yes; fi
+if [ $configure = yes ]; then
   echo "configuring build/  (log: $log)"
   mkdir -p build
   if ! cmake --preset release -DTESSERA_TESTS=$tests -DTESSERA_CUDA=$cuda >"$log" 2>&1; then

@@ -242,6 +242,15 @@ void check_architecture(int ordinal) {
            ordinal, properties.name, properties.major, properties.minor);
 }
 
+// A driver that the runtime calls insufficient is too old, or not there at all: then its version is 0.
+void check_driver(cudaError_t status) {
+  int version = 0;
+  if (status != cudaErrorInsufficientDriver || cudaDriverGetVersion(&version) != cudaSuccess) return;
+  TS_CHECK(version > 0, "device: cuda, but there is no NVIDIA GPU here (no driver was found)");
+  fail("device: cuda, but the NVIDIA driver here is too old: it is for CUDA {}.{}, this tessera for {}.{}",
+       version / 1000, version % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
 }  // namespace
 
 int num_cuda_gpus() {
@@ -253,6 +262,7 @@ std::unique_ptr<Device> make_cuda_device(int ordinal, std::unique_ptr<Device> ho
                                          const CudaOptions& options) {
   int num_gpus = 0;
   const cudaError_t status = cudaGetDeviceCount(&num_gpus);
+  check_driver(status);
   TS_CHECK(status == cudaSuccess && num_gpus > 0, "device: cuda, but there is no NVIDIA GPU here ({})",
            status == cudaSuccess ? "the driver reports none" : cudaGetErrorString(status));
   TS_CHECK(ordinal >= 0 && ordinal < num_gpus, "device: cuda, but there is no GPU number {}: found {}",
