@@ -9,10 +9,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-build/bundle}
 build=build/bundle-build
-programs=(tessera golden_check bench_step)
+programs=(tessera golden_check golden_layouts bench_step)
 mkdir -p build
 
-# All three have the kernels, which this packs to a third (nvcc 12.8 or newer).
+# All of them have the kernels, which this packs to a third (nvcc 12.8 or newer).
 cuda_flags=
 if PATH=$PATH:/usr/local/cuda/bin nvcc --help 2>/dev/null | grep -e --compress-mode >/dev/null; then
   cuda_flags=--compress-mode=size
