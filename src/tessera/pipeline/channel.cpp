@@ -34,6 +34,12 @@ Channel channel_at(const Schedule& schedule, int index) {
           .from_chunk = from / schedule.num_stages};
 }
 
+int channel_capacity(const Schedule& schedule, int index) {
+  const int earlier = index % (schedule.num_global_stages() - 1);
+  return schedule.slots_needed[static_cast<std::size_t>(earlier % schedule.num_stages)]
+                              [static_cast<std::size_t>(earlier / schedule.num_stages)];
+}
+
 std::string channel_text(const Channel& channel) {
   return fmt::format("{} of rank {} chunk {} to rank {}",
                      channel.content == MessageContent::gradient ? "gradients" : "activations",

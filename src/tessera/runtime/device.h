@@ -76,7 +76,10 @@ class Device {
   // How the ranks of `world`, each on a device of this kind, talk without the host; null: they do not. Asked
   // once per run, by all ranks.
   virtual std::unique_ptr<DeviceLink> link(Communicator& world);
-  // To and from a rank of the pipeline's group, as a Communicator's: in their turn among the work.
+  // To and from a rank of the pipeline's group, as a Communicator's: in their turn among the work. There is
+  // room for what was reserved.
+  virtual void reserve_messages(const RankGroups& /*ranks*/, int /*to*/, std::int64_t /*bytes*/,
+                                int /*count*/) {}
   virtual void send(const TensorView& from, const RankGroups& ranks, int to, int tag);
   virtual void receive(const TensorView& to, const RankGroups& ranks, int from, int tag);
   // Initial weights where they will lie, for devices whose memory the host cannot write; false: not here.

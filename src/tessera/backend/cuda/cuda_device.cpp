@@ -140,6 +140,11 @@ class CudaDevice final : public Device {
     ready();
     return cuda::make_rank_link(world, ordinal_);
   }
+  void reserve_messages(const RankGroups& ranks, int to, std::int64_t bytes, int count) override {
+    if (ranks.messages() == nullptr) return;
+    ready();
+    ranks.messages()->reserve(to, bytes, count);
+  }
   void send(const TensorView& from, const RankGroups& ranks, int to, int tag) override {
     if (ranks.messages() == nullptr) return Device::send(from, ranks, to, tag);
     ready();

@@ -6,19 +6,24 @@
 
 namespace tessera::cuda {
 
-PeerMessages::Buffer::Buffer(int to, std::int64_t num_bytes) : receiver(to), capacity(num_bytes) {
+PeerMessages::Buffer::Buffer(int to, std::int64_t num_bytes) : receiver(to), bytes(num_bytes) {
   check_cuda(cudaMalloc(&data, static_cast<std::size_t>(num_bytes)), "allocate a message's buffer");
+}
+
+// Who asks for as many again, as an evaluation beside a training does, shares those that are there.
+void PeerMessages::Pool::reserve(int to, std::int64_t num_bytes, int count) {
+  const std::lock_guard lock(mutex);
+  const auto is_such = [&](const Buffer& b) { return b.receiver == to && b.bytes == num_bytes; };
+  for (auto have = std::ranges::count_if(buffers, is_such); have < count; ++have)
+    buffers.emplace_back(to, num_bytes);
 }
 
 PeerMessages::Buffer& PeerMessages::Pool::take(int to, std::int64_t num_bytes) {
   const std::lock_guard lock(mutex);
-  const auto fits = [&](const Buffer& buffer) {
-    return !buffer.in_use && buffer.receiver == to && buffer.capacity >= num_bytes;
-  };
+  const auto fits = [&](const Buffer& b) { return !b.in_use && b.receiver == to && b.bytes == num_bytes; };
   const auto found = std::ranges::find_if(buffers, fits);
   Buffer& buffer = found != buffers.end() ? *found : buffers.emplace_back(to, num_bytes);
   buffer.in_use = true;
-  buffer.bytes = num_bytes;
   return buffer;
 }
 
@@ -29,6 +34,10 @@ void PeerMessages::Pool::give_back(Buffer& buffer) {
 
 PeerMessages::PeerMessages(Communicator& group)
     : host_(group), pools_(shared_by_ranks(group, std::make_shared<Pool>())) {}
+
+void PeerMessages::reserve(int to, std::int64_t bytes, int count) {
+  pools_[static_cast<std::size_t>(host_.rank())]->reserve(to, bytes, count);
+}
 
 void PeerMessages::send(const void* data, std::int64_t bytes, int to, int tag, DeviceStream stream) {
   Buffer* const buffer = &pools_[static_cast<std::size_t>(host_.rank())]->take(to, bytes);

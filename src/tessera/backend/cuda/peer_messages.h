@@ -3,8 +3,8 @@
 //
 // A send copies its data into a buffer of the sender's, in the order of its stream, and tells the receiver by
 // a word through the host where that lies; the receiver copies it out in the order of its own stream and
-// gives the buffer back. Buffers are kept, for the same receiver: a pipeline allocates in its first steps,
-// until there are as many as messages that a receiver has ever been behind by.
+// gives the buffer back. Buffers are of one receiver and one size, reserved before the first step, as many as
+// the schedule can have on their way (pipeline/channel.h).
 #pragma once
 
 #include <list>
@@ -22,6 +22,7 @@ class PeerMessages final : public DeviceMessages {
  public:
   explicit PeerMessages(Communicator& group);
 
+  void reserve(int to, std::int64_t bytes, int count) override;
   void send(const void* data, std::int64_t bytes, int to, int tag, DeviceStream stream) override;
   void receive(void* data, std::int64_t bytes, int from, int tag, DeviceStream stream) override;
 
@@ -34,13 +35,14 @@ class PeerMessages final : public DeviceMessages {
 
     int receiver = 0;
     void* data = nullptr;
-    std::int64_t capacity = 0, bytes = 0;
+    std::int64_t bytes = 0;
     Event filled;
     std::optional<Event> emptied;  // the receiver's: an event is recorded on the GPU that it was made on
-    bool in_use = true;
+    bool in_use = false;
   };
   // One rank's buffers. Its own thread takes them, the receivers' threads give them back.
   struct Pool {
+    void reserve(int to, std::int64_t num_bytes, int count);
     Buffer& take(int to, std::int64_t num_bytes);
     void give_back(Buffer& buffer);
 
