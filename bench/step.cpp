@@ -64,10 +64,11 @@ int run(int argc, char** argv) {
   std::vector<double> seconds, peaks;
   OpTimes times;
   double first_loss = 0, last_loss = 0, first_step = 0;
-  std::int64_t used_when_warm = 0;
+  std::int64_t used_after_first = 0, used_at_end = 0;
   const int end = kWarmupSteps + steps;
   for (int s = 0; s < end + kBreakdownSteps; ++s) {
-    if (s == kWarmupSteps) used_when_warm = device->used_bytes();
+    if (s == 1) used_after_first = device->used_bytes();
+    if (s == end) used_at_end = device->used_bytes();  // before the stopwatch takes what it needs
     const double start = seconds_now();
     last_loss = step.run(batch.inputs(), s, config.optimizer.lr, s >= end ? &times : nullptr).loss;
     if (s == 0) first_loss = last_loss, first_step = seconds_now() - begun;
@@ -77,7 +78,6 @@ int run(int argc, char** argv) {
   }
   const double median = median_of(seconds);
   print_breakdown(times, kBreakdownSteps, median);
-  const std::int64_t used_at_end = device->used_bytes();
   // A device measures once, so each measurement is of a new one. A machine that is shared gives at times less
   // than its best: what it gave between the steps is the median.
   peaks.push_back(device->peak_flops());
@@ -94,7 +94,7 @@ int run(int argc, char** argv) {
       "%.1f, "
       "\"peak_gflops\": %.1f, \"peak_share\": %.3f, \"share_of_peak_between_steps\": %.3f, \"planned_mb\": "
       "%.1f, \"device_mb\": %.1f, "
-      "\"device_mb_before\": %.1f, \"device_mb_warm\": %.1f, \"peak_rss_mb\": %.1f, \"first_step_s\": %.2f, "
+      "\"device_mb_before\": %.1f, \"device_mb_first\": %.1f, \"peak_rss_mb\": %.1f, \"first_step_s\": %.2f, "
       "\"loss0\": %.4f, "
       "\"lossN\": %.4f}\n",
       std::string(device->name()).c_str(), static_cast<long long>(config.threads),
@@ -102,7 +102,7 @@ int run(int argc, char** argv) {
       *std::min_element(seconds.begin(), seconds.end()), static_cast<double>(tokens) / median,
       flops / median / 1e9, peak / 1e9, peak > 0 ? flops / median / peak : 0.0,
       peak_between > 0 ? flops / median / peak_between : 0.0, mb(memory.total), mb(used_at_end), mb(before),
-      mb(used_when_warm), mb(process_memory().peak_resident_bytes), first_step, first_loss, last_loss);
+      mb(used_after_first), mb(process_memory().peak_resident_bytes), first_step, first_loss, last_loss);
   return 0;
 }
 
