@@ -4,6 +4,9 @@
 # sm_90a is Hopper with its own instructions. Nothing of CUDA but the static runtime is linked.
 set(TESSERA_CUDA "AUTO" CACHE STRING "NVIDIA GPUs: AUTO (if CUDA can be used), ON (it must be), OFF")
 set_property(CACHE TESSERA_CUDA PROPERTY STRINGS AUTO ON OFF)
+if(NOT TESSERA_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "TESSERA_CUDA: found ${TESSERA_CUDA}, expected AUTO, ON or OFF")
+endif()
 set(TESSERA_HAS_CUDA OFF)
 set(oldest_cuda 12.5)  # the first with cudaGetDriverEntryPointByVersion
 # cuDNN's C++ interface is headers of its own, neither in the toolkit nor in Debian.

@@ -37,7 +37,7 @@ cached() { grep -qs "^$1" build/CMakeCache.txt; }
 configure=no
 [ -f build/build.ninja ] || configure=yes
 if cached TESSERA_TESTS:BOOL=ON; then tests=ON; elif [ $tests = ON ]; then configure=yes; fi
-if cached TESSERA_CUDA:STRING=OFF && [ $cuda = AUTO ]; then configure=yes; fi
+if [ $cuda = AUTO ] && { cached TESSERA_CUDA:STRING=OFF || grep -qs 'NVIDIA GPUs: no' $log; }; then configure=yes; fi
 if [ $configure = yes ]; then
   echo "configuring build/  (log: $log)"
   mkdir -p build
@@ -46,5 +46,6 @@ if [ $configure = yes ]; then
     echo "CMake failed; all of its output is in $log" >&2
     exit 1
   fi
+  [ $cuda = OFF ] || grep -oh 'NVIDIA GPUs: no.*' "$log" || true
 fi
 cmake --build --preset release --target "${targets[@]}"

@@ -48,6 +48,7 @@ strays | xargs -r cp -L -t "$out/lib"
 # ICU's data, as large as all the other libraries together, are locales'. What text/ asks for (NFC, NFD, lower case,
 # white space) is in libicuuc itself, so that nothing is missed in an empty table.
 for data in "$out"/lib/libicudata.so.*; do
+  [ -e "$data" ] || continue
   version=${data##*.}
   echo "const char icudt${version}_dat[64] = {0};" |
     gcc -shared -nostdlib -x c - -Wl,-soname,libicudata.so.$version -o "$data"
