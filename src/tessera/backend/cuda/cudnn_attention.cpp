@@ -32,7 +32,9 @@ enum TensorId : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV,
 SharedLibrary open_cudnn() {
   SharedLibrary runtime("libcudart.so." + std::to_string(CUDART_VERSION / 1000), TESSERA_CUDA_LIBRARY_DIR);
   if (!runtime.found()) return runtime;
-  return SharedLibrary("libcudnn.so." + std::to_string(CUDNN_MAJOR), TESSERA_CUDA_LIBRARY_DIR);
+  SharedLibrary cudnn("libcudnn.so." + std::to_string(CUDNN_MAJOR), TESSERA_CUDA_LIBRARY_DIR);
+  fe::cudnn_dlhandle = cudnn.handle();
+  return cudnn;
 }
 
 void check_cudnn(fe::error_t status, const char* what) {
@@ -231,10 +233,9 @@ CudnnAttention::CudnnAttention(std::int64_t score_grad_bytes) : score_grad_bytes
     why_not_here_ = opened.why_not_found();
     return;
   }
-  static const bool used = (fe::cudnn_dlhandle = opened.handle()) != nullptr;
   auto library = std::make_unique<Library>();
   const cudnnStatus_t status = fe::detail::create_handle(&library->handle);
-  if (used && status == CUDNN_STATUS_SUCCESS) {
+  if (status == CUDNN_STATUS_SUCCESS) {
     library_ = std::move(library);
   } else {
     why_not_here_ = fmt::format("{} gives no handle: status {}", opened.name(), static_cast<int>(status));

@@ -212,10 +212,9 @@ std::vector<std::string> GemmPlans::remarks() const {
                     plain, all, example.m, example.n, example.k));
   }
   if (!choices_name_.empty() && chosen + plain < all) {
-    remarks.push_back(
-        fmt::format("cuda.tuning = {} names {} of {} large matrix products: for the others "
-                    "`tessera tune` has to search with this config",
-                    choices_name_, chosen, all - plain));
+    remarks.push_back(fmt::format(
+        "cuda.tuning = {} names {} of {} large matrix products; cuBLASLt's own choice runs the others",
+        choices_name_, chosen, all - plain));
   }
   return remarks;
 }

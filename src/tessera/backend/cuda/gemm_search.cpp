@@ -79,7 +79,11 @@ GemmChoices search_products(GemmPlans& plans, cudaStream_t stream,
     const Product& p = seen.product;
     if (flops_of(p) < kLargeFlops) continue;
     const std::vector<Candidate> ranked = ProductSearch(plans, seen, stream).run();
-    if (ranked.size() < 2) continue;
+    if (ranked.empty()) continue;
+    if (ranked.size() == 1) {  // nothing to time
+      choices.algorithms[GemmPlans::key_of(p)] = ranked[0].algorithm;
+      continue;
+    }
     const Candidate& first = *std::ranges::find(ranked, true, &Candidate::first);
     const double gain = first.seconds / ranked.front().seconds - 1;
     const bool changes = gain >= kLeastGain;
