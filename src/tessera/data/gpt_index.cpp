@@ -77,7 +77,8 @@ void check_index_memory(const GptIndexRequest& request, const GptIndexPlan& plan
   const auto elements =
       std::max(static_cast<double>(plan.num_samples),
                static_cast<double>(plan.num_epochs) * static_cast<double>(request.documents.size()));
-  const double bytes = elements * sizeof(std::int32_t), machine = static_cast<double>(machine_memory_bytes());
+  const double bytes = elements * (elements < 0x1p32 ? 4 : 8);
+  const auto machine = static_cast<double>(machine_memory_bytes());
   TS_CHECK(
       bytes <= machine,
       "{}: found {}, which asks for {} samples in {} epochs and needs {:.1f} GB: this machine has {:.1f} "

@@ -115,14 +115,14 @@ void IndexedDatasetWriter::write_idx() {
   write_array(idx_, documents_);
 }
 
-void IndexedDatasetWriter::finish() {
+void IndexedDatasetWriter::finish(bool same_as_before) {
   TS_ASSERT(open_sequence_tokens_ == 0);
   flush();
   write_idx();
   bin_.flush();
   idx_.flush();
   // An .idx of an earlier build must not describe the new .bin, not even for a moment.
-  std::filesystem::remove(idx_path(prefix_));
+  if (!same_as_before) std::filesystem::remove(idx_path(prefix_));
   bin_.commit();
   idx_.commit();
   const std::filesystem::path folder = prefix_.parent_path();

@@ -29,10 +29,11 @@ class IndexedDatasetWriter {
   void add_tokens(std::span<const std::int32_t> tokens);
   void end_document();
 
-  void finish();
+  // `same_as_before`: whoever has written this prefix before, or does so now, has written the same bytes.
+  // Then what is there stays until it is replaced, for somebody may be about to open it.
+  void finish(bool same_as_before = false);
 
-  // Of two at once the .bin of one could end beside the .idx of the other; where both write the same bytes,
-  // that is no harm.
+  // Of two at once the .bin of one could end beside the .idx of the other.
   bool is_only_writer() const { return bin_.is_only_writer() && idx_.is_only_writer(); }
   std::int64_t num_tokens() const { return num_tokens_; }
   std::int64_t num_documents() const { return static_cast<std::int64_t>(documents_.size()) - 1; }

@@ -133,7 +133,7 @@ TextBlockSummary build_text_blocks(ThreadPool& pool, const std::vector<std::file
   TS_CHECK(summary.num_blocks > 0,
            "found {} tokens in the {} texts of {} files, expected at least one block of {}",
            summary.num_tokens, summary.num_texts, files.size(), options.block_size);
-  writer.finish();
+  writer.finish(/*same_as_before=*/true);  // the prefix has a hash of all that blocks depend on
   return summary;
 }
 

@@ -28,6 +28,14 @@ std::string description(const std::vector<fs::path>& files, const TextBlockOptio
   return text;
 }
 
+fs::path blocks_prefix(const fs::path& folder, const std::string& made_from) {
+  return folder / fmt::format("blocks_{:016x}", name_hash(made_from));
+}
+
+fs::path sidecar_of(const fs::path& prefix) {
+  return prefix.string() + ".txt";
+}
+
 bool was_made(const fs::path& prefix, const fs::path& sidecar, const std::string& made_from) {
   return fs::exists(bin_path(prefix)) && fs::exists(idx_path(prefix)) && fs::exists(sidecar) &&
          read_file(sidecar) == made_from;
@@ -44,27 +52,31 @@ std::string file_stamp(const fs::path& path) {
                      changed);
 }
 
+std::optional<TextBlockFiles> find_text_blocks(const std::vector<fs::path>& files, const fs::path& folder,
+                                               const TextBlockOptions& options) {
+  const std::string made_from = description(files, options);
+  const fs::path prefix = blocks_prefix(folder, made_from);
+  if (!was_made(prefix, sidecar_of(prefix), made_from)) return std::nullopt;
+  TextBlockFiles blocks{.prefix = prefix, .reused = true};
+  blocks.num_blocks = IndexedDataset(prefix).num_sequences();
+  blocks.message =
+      fmt::format("reusing {} blocks of {} tokens in {}.bin: the texts and the tokenizer have not changed",
+                  blocks.num_blocks, options.block_size, prefix.string());
+  return blocks;
+}
+
 TextBlockFiles ensure_text_blocks(ThreadPool& pool, const std::vector<fs::path>& files,
                                   const fs::path& folder, const TextBlockOptions& options,
                                   const EncoderFactory& make_encoder) {
   TS_CHECK(options.block_size >= 2, "block_size: found {}, expected at least 2", options.block_size);
   TS_CHECK(options.texts_per_batch >= 1, "texts_per_batch: found {}, expected at least 1",
            options.texts_per_batch);
-  const std::string made_from = description(files, options);
-  TextBlockFiles blocks;
-  blocks.prefix = folder / fmt::format("blocks_{:016x}", name_hash(made_from));
-  const fs::path sidecar = blocks.prefix.string() + ".txt";
-  if (was_made(blocks.prefix, sidecar, made_from)) {
-    blocks.reused = true;
-    blocks.num_blocks = IndexedDataset(blocks.prefix).num_sequences();
-    blocks.message =
-        fmt::format("reusing {} blocks of {} tokens in {}.bin: the texts and the tokenizer have not changed",
-                    blocks.num_blocks, options.block_size, blocks.prefix.string());
-    return blocks;
-  }
+  if (const auto found = find_text_blocks(files, folder, options)) return *found;
   create_folder(folder);
+  const std::string made_from = description(files, options);
+  TextBlockFiles blocks{.prefix = blocks_prefix(folder, made_from)};
   const TextBlockSummary summary = build_text_blocks(pool, files, blocks.prefix, options, make_encoder);
-  write_file(sidecar, made_from);
+  write_file(sidecar_of(blocks.prefix), made_from);
   blocks.num_blocks = summary.num_blocks;
   blocks.message =
       fmt::format("made {} blocks of {} tokens from {} texts ({} tokens, {} of them left over) in {}.bin",

@@ -46,6 +46,11 @@ struct TextBlockFiles {
   std::string message;  // "reusing 114248 blocks of 1024 tokens in cache/blocks_...", or that they were made
 };
 
+// Those that an earlier call has made of these files. Throws Error for a missing one.
+std::optional<TextBlockFiles> find_text_blocks(const std::vector<std::filesystem::path>& files,
+                                               const std::filesystem::path& folder,
+                                               const TextBlockOptions& options);
+
 // Makes the blocks of the files in the folder, or finds them there. Throws Error for a missing file, a bad
 // JSON line, an id outside of the vocabulary, and for texts that do not fill a block.
 TextBlockFiles ensure_text_blocks(ThreadPool& pool, const std::vector<std::filesystem::path>& files,

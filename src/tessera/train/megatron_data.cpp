@@ -83,6 +83,7 @@ class PartOfCorpus {
     request_.make_once([&] {
       if (!files.exist()) check_memory();
       if (!folder.empty()) create_folder(folder, "data.cache");
+      if (!files.exist()) check_can_write(files.doc_idx.parent_path());
       const auto start = std::chrono::steady_clock::now();
       const bool made = ensure_gpt_index(*corpus_, index_, files);
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -95,6 +96,11 @@ class PartOfCorpus {
   }
 
  private:
+  // Maps go beside the corpus if no other place is given.
+  void check_can_write(const std::filesystem::path& folder) const {
+    check_can_write_into(folder.empty() ? "." : folder,
+                         request_.config.data.cache.empty() ? "data.cache is not given" : "data.cache");
+  }
   // Only training asks for more than one pass over what is there.
   void check_memory() const {
     if (part_ != Part::train) return;

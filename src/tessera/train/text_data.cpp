@@ -35,9 +35,12 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
   options.tokenizer = tokenizer_stamp(keys.tokenizer);
   const std::vector<std::filesystem::path> files(texts.files.begin(), texts.files.end());
   ThreadPool pool(num_threads(request.config.threads));
-  return request.named_by(texts.key, [&] {
-    return ensure_text_blocks(pool, files, cache_folder(keys, texts.files), options, encoders_of(tokenizer));
-  });
+  const std::filesystem::path folder = cache_folder(keys, texts.files);
+  const auto found = request.named_by(texts.key, [&] { return find_text_blocks(files, folder, options); });
+  if (found) return *found;
+  check_can_write_into(folder, "data.cache");
+  return request.named_by(
+      texts.key, [&] { return ensure_text_blocks(pool, files, folder, options, encoders_of(tokenizer)); });
 }
 
 // One rank makes the blocks; the others find them made.

@@ -54,7 +54,8 @@ class Run {
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
     // Before data are made ready for nothing.
-    newest ? check_same_run(*newest, config, *model_, callbacks.message) : check_can_start();
+    if (newest) check_same_run(*newest, config, *model_, callbacks.message);
+    check_can_go_on(newest);
     if (!config.metrics.golden_losses.empty()) open_golden_losses();
     if (world_) world_->barrier();  // nobody writes before all have looked
     RunDataOptions parts{.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message};
@@ -105,7 +106,7 @@ class Run {
   void start_weights();
   void say_what_no_decay_misses() const;
   void say_how_it_runs() const;
-  void check_can_start() const;
+  void check_can_go_on(const std::optional<std::filesystem::path>& newest) const;
   void restore(const std::filesystem::path& folder);
   TrainSummary nothing_to_do() const;
   EvaluatedLoss evaluate();
@@ -229,11 +230,12 @@ void Run::start_weights() {
 }
 
 // Otherwise first asked for when the data are ready and the step is compiled.
-void Run::check_can_start() const {
+void Run::check_can_go_on(const std::optional<std::filesystem::path>& newest) const {
   const std::string& weights = config_.model.weights;
-  TS_CHECK(weights.empty() || std::filesystem::exists(weights), "model.weights = {}: no such file or folder",
-           weights);
-  if (speaks()) check_can_write_into(config_.train.out, "train.out");
+  TS_CHECK(newest || weights.empty() || std::filesystem::exists(weights),
+           "model.weights = {}: no such file or folder", weights);
+  const bool writes = !newest || LoadedCheckpoint(*newest).info().step < config_.train.steps;
+  if (speaks() && writes) check_can_write_into(config_.train.out, "train.out");
 }
 
 void Run::restore(const std::filesystem::path& folder) {
