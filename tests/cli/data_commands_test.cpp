@@ -85,6 +85,12 @@ TEST_F(DataCommandsTest, BertMakesShards) {
   for (std::size_t row = 0; row < 8; ++row) EXPECT_EQ(batch.inputs[row * 16], 2);
   expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "1", "text.txt"},
                  {"shards/corpus_training_1.hdf5 is there already", "another --out"});
+  {
+    const FolderLock other(path() / "shards");
+    expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "2", "--seq",
+                    "16", "text.txt"},
+                   {"another run is writing into shards"});
+  }
   // Not a name that is written again, though the number is.
   fs::rename(path() / "shards/corpus_training_1.hdf5", path() / "shards/corpus_training_01.hdf5");
   expect_refusal({"data", "bert", "--out", "shards", "--tokenizer", "vocab.txt", "--shards", "2", "text.txt"},

@@ -42,6 +42,7 @@ TEST_F(SelftestCommandTest, ListsOpsAsOneOptionTakesThem) {
 
 TEST_F(SelftestCommandTest, UnknownOpsAndDevicesAreRefused) {
   expect_refusal({"selftest", "--device", "cpu", "--op", "nosuch"}, {"--op nosuch", "no op of this name"}, 1);
+  expect_refusal({"selftest", "--list", "--op", "nosuch"}, {"--op nosuch", "no op of this name"}, 1);
   expect_refusal({"selftest", "--device", "cpu", "--pairs", "--op", "rope"},
                  {"--op rope", "no pair of this name"}, 1);
   for (const std::string device : {"tpu", "null"}) {

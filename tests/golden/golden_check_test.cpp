@@ -124,6 +124,14 @@ TEST_F(SpoiledGoldenTest, KeysThatTheFolderDecides) {
   expect_refused(check({"train.stps=3"}), {"unknown key 'train.stps'", "did you mean 'train.steps'"});
 }
 
+TEST_F(SpoiledGoldenTest, KeysThatTheLayoutsDecide) {
+  for (const std::string key : {"parallel.tp=4", "recompute=full", "train.steps=3"}) {
+    const ProgramResult result =
+        run_program("golden_layouts", {"--covering", key, folder.path().string()}, folder.path());
+    expect_refused(result, {"golden_layouts: " + key.substr(0, key.find('='))});
+  }
+}
+
 TEST_F(SpoiledGoldenTest, OneLogit) {
   change<float>("reference.safetensors", "logits", 100, [](float x) { return x + 0.1f; });
   expect_failed("logits");

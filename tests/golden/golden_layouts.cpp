@@ -2,11 +2,13 @@
 // layout_choices.h, of at most eight ranks: some thousands of them, about fifteen minutes; or on a few that
 // have every pair of choices. The keys are for all of them: device=cuda precision=bf16. Prints what fails,
 // and a progress line on stderr.
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <span>
 
 #include "golden/layout_choices.h"
+#include "tessera/cli/options.h"
 #include "tessera/train/golden_check.h"
 #include "tessera/train/run_ranks.h"
 
@@ -55,6 +57,10 @@ int run(int argc, char** argv) {
         stderr, "usage: golden_layouts [--covering] [key=value ...] DIR...   (such as tests/golden/llama)\n");
     return 2;
   }
+  // What the layouts and the folders do not decide.
+  check_override_keys(overrides, std::array<std::string_view, 7>{"device", "threads", "cuda.", "precision",
+                                                                 "train.micro_batch", "optimizer.state_dtype",
+                                                                 "optimizer.gradient_dtype"});
   const std::vector<LayoutKey> keys = layout_keys(models);
   std::vector<LayoutChoice> all = all_layouts(keys, kMostRanks);
   if (covering) all = covering_layouts(all);
@@ -78,5 +84,10 @@ int run(int argc, char** argv) {
 }  // namespace tessera
 
 int main(int argc, char** argv) {
-  return tessera::run(argc, argv);
+  try {
+    return tessera::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "golden_layouts: %s\n", e.what());
+    return 1;
+  }
 }

@@ -3,6 +3,7 @@
 
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
+#include "tessera/base/folder_lock.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
@@ -111,11 +112,15 @@ int data_bert_command(int argc, const char* const* argv) {
   instances.mask = special_id(*tokenizer, tokenizer_path, "[MASK]");
   instances.vocab_size = tokenizer->vocab_size();
   const BertDocuments documents = read_documents(*tokenizer, files);
+  std::optional<FolderLock> lock;  // shards of two writers would look right together
   ProgressBar bar(stderr, progress_options("bert", num_shards));
   std::int64_t num_rows = 0;
   for (std::int64_t shard = 0; shard < num_shards; ++shard) {
     const BertShard made = make_bert_shard(documents, shard, num_shards, instances);
-    create_folder(out);
+    if (!lock) {
+      create_folder(out);
+      lock.emplace(out);
+    }
     write_bert_shard(std::filesystem::path(out) / shard_file(name, shard), made);
     num_rows += made.num_rows;
     bar.update(shard + 1, "shards");

@@ -126,7 +126,8 @@ void print_head(const RunConfig& config, const JobPlan& job, const StagePlan& st
   if (config.device == DeviceName::cuda && device.name() != "cuda") {
     fmt::print(
         "device: cuda, but no GPU can be asked here: the {} device stands in. On a GPU kernels and libraries "
-        "take scratch beside this, for the logits up to 1 GiB, for products 32 MiB, and for attention\n",
+        "take scratch that is not counted below, for the logits up to 1 GiB, for products 32 MiB, and for "
+        "attention\n",
         device.name());
   }
   if (mesh.num_ranks() > 1) {
