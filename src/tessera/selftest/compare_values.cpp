@@ -39,18 +39,18 @@ auto with_elements(DType dtype, F f) {
   return as(std::int32_t{});
 }
 
-constexpr std::int64_t kTaskElems = 64 * 1024;
-constexpr std::int64_t kMostTasksAlone = 8;  // more are worth threads
+constexpr std::int64_t kPieceElems = 64 * 1024;
+constexpr std::int64_t kMostPiecesAlone = 8;  // more are worth threads
 
 // f(first, end) of each piece of the elements.
 template <class F>
 std::vector<double> of_pieces(std::int64_t count, F f) {
-  std::vector<double> results(static_cast<std::size_t>((count + kTaskElems - 1) / kTaskElems));
-  ThreadPool pool(std::ssize(results) > kMostTasksAlone ? num_usable_cores() : 1);
+  std::vector<double> results(static_cast<std::size_t>((count + kPieceElems - 1) / kPieceElems));
+  ThreadPool pool(std::ssize(results) > kMostPiecesAlone ? num_usable_cores() : 1);
   pool.for_each_task(std::ssize(results), [&](std::int64_t task, int) {
-    const std::int64_t first = task * kTaskElems;
+    const std::int64_t first = task * kPieceElems;
     results[static_cast<std::size_t>(task)] =
-        f(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(count, first + kTaskElems)));
+        f(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(count, first + kPieceElems)));
   });
   return results;
 }
