@@ -108,13 +108,13 @@ tracks() {
     }'
 }
 
-# In bf16 a run strays by chance, the more the higher the rate: with this one the CPU's own bf16 does by 0.003 and
-# 0.005, with the quickstart's 3e-3 by 0.14 and 0.06.
+# In bf16 a run strays by chance, the more the higher the rate: with this one the CPU's own bf16 does by 0.005 and
+# 0.003, with the quickstart's 3e-3 by 0.06 and 0.14.
 part_curve() {
   local heads size
   for heads in 4 2; do
     size=$((256 / heads))
-    local -a keys=(train.steps=200 model.heads=$heads model.kv_heads=2 optimizer.lr=5e-4)
+    local -a keys=(train.steps=200 model.heads=$heads model.kv_heads=2 optimizer.lr=5e-4 schedule.min_lr=1e-4)
     check "curve, heads of $size: fp32 on the CPU" small_llama "$logs/cpu-$size" "${keys[@]}" device=cpu
     check "curve, heads of $size: fp32 on the GPU" small_llama "$logs/fp32-$size" "${keys[@]}" device=cuda
     check "curve, heads of $size: bf16 on the GPU" small_llama "$logs/bf16-$size" "${keys[@]}" device=cuda precision=bf16
