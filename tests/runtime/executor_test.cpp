@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tessera/backend/cpu/cpu_device.h"
+#include "runtime/proxy_device.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/op_def.h"
 
@@ -136,28 +136,19 @@ TEST_F(ExecutorTest, ConstantsAreThereBeforeTheFirstProgram) {
 }
 
 // Runs nothing; counts the calls, by which its clock goes, and notes programs.
-class CountingDevice final : public Device {
+class CountingDevice final : public ProxyDevice {
  public:
-  std::string_view name() const override { return "counting"; }
-  std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
-    return cpu_->allocate(num_bytes);
-  }
-  std::int64_t workspace_bytes(const Graph&, const Node&) const override { return 0; }
   void run(Op, const KernelCall&) override { ++(noting_ ? noted : now_); }
   bool begin_capture() override { return noting_ = true; }
   std::unique_ptr<CapturedProgram> end_capture() override {
     noting_ = false;
     return std::make_unique<Replay>(replays);
   }
-  void clear(const TensorView&) override {}
-  void upload(std::byte*, std::span<const std::byte>) override {}
-  void download(std::span<std::byte>, const std::byte*) override {}
   void mark(std::size_t moment) override {
     moments.resize(moment + 1);
     moments[moment] = now_;
   }
   double seconds_between(std::size_t from, std::size_t to) override { return moments[to] - moments[from]; }
-  double peak_flops() override { return 0; }
 
   std::vector<int> moments;
   int noted = 0, replays = 0;
@@ -170,7 +161,6 @@ class CountingDevice final : public Device {
     int& count;
   };
 
-  std::unique_ptr<Device> cpu_ = make_cpu_device(1);
   int now_ = 0;
   bool noting_ = false;
 };

@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tessera/backend/cpu/cpu_device.h"
+#include "runtime/proxy_device.h"
 #include "tessera/train/from_config.h"
 #include "train/tiny_run.h"
 
@@ -14,29 +14,17 @@ namespace tessera {
 namespace {
 
 // The CPU with memory that it counts, as a driver does: also what others use, and what its kernels take.
-class CountingDevice final : public Device {
+class CountingDevice final : public ProxyDevice {
  public:
   static constexpr std::int64_t kOthers = 570'000'000, kKernels = 100'000'000;
 
-  std::string_view name() const override { return "counting"; }
   std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
     allocated += num_bytes;
-    return cpu_->allocate(num_bytes);
+    return ProxyDevice::allocate(num_bytes);
   }
-  std::int64_t workspace_bytes(const Graph& graph, const Node& node) const override {
-    return cpu_->workspace_bytes(graph, node);
-  }
-  void run(Op op, const KernelCall& call) override { cpu_->run(op, call); }
-  void clear(const TensorView& tensor) override { cpu_->clear(tensor); }
-  void upload(std::byte* to, std::span<const std::byte> from) override { cpu_->upload(to, from); }
-  void download(std::span<std::byte> to, const std::byte* from) override { cpu_->download(to, from); }
-  double peak_flops() override { return 0; }
   std::int64_t used_bytes() const override { return kOthers + allocated + (allocated > 0 ? kKernels : 0); }
 
   std::int64_t allocated = 0;
-
- private:
-  std::unique_ptr<Device> cpu_ = make_cpu_device(1);
 };
 
 // Of `eval_batch` sequences at a time; 0: without evaluation. Returns the line and the bytes of the arenas.
