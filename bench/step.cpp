@@ -78,6 +78,7 @@ int run(int argc, char** argv) {
   }
   const double median = median_of(seconds);
   print_breakdown(times, kBreakdownSteps, median);
+  for (const std::string& remark : device->remarks()) std::fprintf(stderr, "  %s\n", remark.c_str());
   // A device measures once, so each measurement is of a new one. A machine that is shared gives at times less
   // than its best: what it gave between the steps is the median.
   peaks.push_back(device->peak_flops());

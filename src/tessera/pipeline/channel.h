@@ -31,6 +31,7 @@ inline int num_channels(const Schedule& schedule) {
 int channel_index(const Schedule& schedule, int rank, const Instruction& message);
 
 Channel channel_at(const Schedule& schedule, int index);
+
 // The most messages that can be on their way, sent and not yet received: each is of a micro-batch that holds
 // a slot of the earlier one of the two stages.
 int channel_capacity(const Schedule& schedule, int index);

@@ -18,6 +18,7 @@ void PeerMessages::Pool::reserve(int to, std::int64_t num_bytes, int count) {
     buffers.emplace_back(to, num_bytes);
 }
 
+// There is always one, if enough were reserved; a run that reserved too few is not lost for it.
 PeerMessages::Buffer& PeerMessages::Pool::take(int to, std::int64_t num_bytes) {
   const std::lock_guard lock(mutex);
   const auto fits = [&](const Buffer& b) { return !b.in_use && b.receiver == to && b.bytes == num_bytes; };
