@@ -44,12 +44,6 @@ struct AdamW {
             static_cast<std::uint32_t>(*step)};
   }
 
-  __device__ static float root(float x) {
-    float result;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-    return result;
-  }
-
   // Root and quotient are right to 2^-21, which is nothing beside an update's own rounding into the weight;
   // of squares below 1.2e-38 the root is 0, which is nothing beside eps. Exact ones are half of the
   // instructions, and energy is what a large model's step waits for.
@@ -57,7 +51,7 @@ struct AdamW {
     const float g = grad * f.clip;
     m = f.beta1 * m + f.one_minus_beta1 * g;
     v = f.beta2 * v + f.one_minus_beta2 * g * g;
-    const float step = __fdividef(m, fmaf(root(v), f.deviation_factor, f.eps));
+    const float step = __fdividef(m, fmaf(sqrt_approx(v), f.deviation_factor, f.eps));
     w = (w * f.decay_before - f.step_size * step) * f.decay_after;
   }
 };

@@ -29,6 +29,14 @@ __device__ inline void arrive_as_warp(SharedBarrier& barrier) {
   if (threadIdx.x % 32 == 0) barrier.arrive();
 }
 
+// Counts the uses of a ring of buffers; a barrier's phase has the parity of its use.
+template <int kNum>
+struct Ring {
+  int uses = 0;
+  __device__ int at() const { return uses % kNum; }
+  __device__ unsigned parity() const { return static_cast<unsigned>(uses / kNum) & 1; }
+};
+
 // Numbers of work that one thread hands to warps, at most two ahead of them.
 class HandedItems {
  public:
@@ -55,12 +63,6 @@ class HandedItems {
   SharedBarrier full_[2], empty_[2];
   int items_[2];
 };
-
-__device__ inline float exp2_approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 // Scores[64, 16 kNum] as A of products.
 template <int kNum>

@@ -40,14 +40,6 @@ class SharedBarrier {
   std::uint64_t state_;
 };
 
-// Counts the uses of a ring of buffers; a barrier's phase has the parity of its use.
-template <int kNum>
-struct Ring {
-  int uses = 0;
-  __device__ int at() const { return uses % kNum; }
-  __device__ unsigned parity() const { return static_cast<unsigned>(uses / kNum) & 1; }
-};
-
 // Order ordinary accesses to shared or to global memory with those of copies and products: what either wrote
 // before it the other sees after it. (One fence for both kinds of memory waits for the whole GPU.)
 __device__ inline void show_shared_to_engines() {

@@ -9,6 +9,7 @@
 #include "tessera/backend/cuda/attention_tiles.cuh"
 #include "tessera/backend/cuda/causal_attention.h"
 #include "tessera/backend/cuda/causal_attention_order.h"
+#include "tessera/backend/cuda/instructions.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/tile_map.h"
 
@@ -114,10 +115,10 @@ class Feed {
 
 // Groups take turns: each waits for the one before it.
 __device__ inline void wait_for_turn(int group) {
-  asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(2 * kGroupThreads) : "memory");
+  wait_at_barrier<2 * kGroupThreads>(1 + group);
 }
 __device__ inline void give_turn(int group) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(1 + group), "n"(2 * kGroupThreads) : "memory");
+  arrive_at_barrier<2 * kGroupThreads>(1 + group);
 }
 
 template <int kDims>
@@ -313,10 +314,10 @@ __global__ void __launch_bounds__(Threads<kDims>::kNum, 1) attend(const __grid_c
   // Through a shuffle, so that the compiler knows it to be the same for all lanes.
   const int group = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / kGroupThreads, 0);
   if (group == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Threads<kDims>::kFeedRegisters));
+    give_up_registers<Threads<kDims>::kFeedRegisters>();
     if (threadIdx.x == 0) Feed<kDims>(call, s).run();
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Threads<kDims>::kGroupRegisters));
+    take_registers<Threads<kDims>::kGroupRegisters>();
     QueryGroup<kDims>(call, s, group - 1).run();
   }
 }

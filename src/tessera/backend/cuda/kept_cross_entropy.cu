@@ -9,6 +9,7 @@
 
 #include "tessera/backend/cuda/async_copy.cuh"
 #include "tessera/backend/cuda/cross_entropy_rows.h"
+#include "tessera/backend/cuda/instructions.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/reduce.cuh"
 
@@ -18,12 +19,6 @@ namespace {
 constexpr int W = kPack<BFloat>;
 using LogitPack = Pack<BFloat, W>;
 constexpr float kLog2E = 1.44269504f;
-
-__device__ float power_of_two(float x) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-}
 
 __device__ int num_packs(std::int64_t columns) {
   return static_cast<int>((columns + W - 1) / W);
@@ -89,7 +84,7 @@ __device__ float sum_of_powers(const KeptRow& row, float largest_exponent) {
   row.for_each_own([&](int, const LogitPack& pack) {
     float e[W];
 #pragma unroll
-    for (int i = 0; i < W; ++i) e[i] = power_of_two(fmaf(widen(pack.elems[i]), kLog2E, -largest_exponent));
+    for (int i = 0; i < W; ++i) e[i] = exp2_approx(fmaf(widen(pack.elems[i]), kLog2E, -largest_exponent));
     sum += ((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7]));
   });
   return block_sum(sum);
@@ -106,7 +101,7 @@ __device__ void write_grad(const KeptRow& row, float largest_exponent, float sum
     float g[W];
 #pragma unroll
     for (int i = 0; i < W; ++i) {
-      g[i] = power_of_two(fmaf(widen(pack.elems[i]), kLog2E, -largest_exponent)) * factor;
+      g[i] = exp2_approx(fmaf(widen(pack.elems[i]), kLog2E, -largest_exponent)) * factor;
     }
     if (p == target / W) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// Tensor-core products of small bf16 tiles: mma.sync of 16 x 8 x 16 with fp32 sums, and ldmatrix, which hands
-// a warp its fragments from shared memory (PTX ISA, "Warp-level matrix instructions").
+// Tensor-core products of small bf16 tiles, of 16 x 8 x 16 with fp32 sums (PTX ISA, "Warp-level matrix
+// instructions"): the fragments that a warp's lanes hold, from shared memory and back to rows.
 //
 // With g = lane / 4 and t = lane % 4 a lane holds
 //   of A[16, 16]  rows g and g + 8, columns 2t, 2t+1, 2t+8, 2t+9:  {(g, 2t..), (g+8, 2t..), (g, 2t+8..),
@@ -10,12 +10,13 @@
 
 #include "tessera/backend/cuda/attention_rows.cuh"
 #include "tessera/backend/cuda/element.cuh"
+#include "tessera/backend/cuda/instructions.cuh"
 
 namespace tessera::cuda {
 
 inline constexpr float kLog2E = 1.4426950408889634f;
 
-using Fragment = std::uint32_t[4];  // A, or two tiles of B: {0, 1} and {2, 3}
+// A Fragment is A, or two tiles of B: {0, 1} and {2, 3}.
 
 // Rows of a head in shared memory. 16 bytes more than needed: eight rows of a fragment then lie in different
 // banks.
@@ -39,23 +40,6 @@ __device__ void load_rows(const BFloat* head, std::int64_t row_stride, int first
   }
 }
 
-__device__ inline std::uint32_t shared_address(const BFloat* at) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
-}
-
-__device__ inline void load_matrices(const BFloat* at, Fragment& to) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(shared_address(at))
-               : "memory");
-}
-__device__ inline void load_matrices_transposed(const BFloat* at, Fragment& to) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(shared_address(at))
-               : "memory");
-}
-
 // A[16, 16] from rows [row, row + 16) and columns [column, column + 16).
 template <int kRows, int kDims>
 __device__ void load_a(const SharedRows<kRows, kDims>& from, int row, int column, Fragment& to) {
@@ -73,15 +57,6 @@ template <int kRows, int kDims>
 __device__ void load_b(const SharedRows<kRows, kDims>& from, int row, int column, Fragment& to) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   load_matrices_transposed(&from.rows[row + lane % 16][column + lane / 16 * 8], to);
-}
-
-// c += a b
-__device__ inline void multiply(const Fragment& a, std::uint32_t b0, std::uint32_t b1, float (&c)[4]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 __device__ inline std::uint32_t round_pair(float low, float high) {

@@ -2,6 +2,7 @@
 // global memory, one per group adds the queries' gradients to it, each when it is its block's turn.
 #pragma once
 
+#include "tessera/backend/cuda/instructions.cuh"
 #include "tessera/backend/cuda/ordered_attention_memory.cuh"
 
 namespace tessera::cuda {
@@ -54,15 +55,6 @@ class TileFeed {
   Ring<kStages> stages_;
   Ring<1> keys_;
 };
-
-__device__ inline unsigned load_acquire(const unsigned* at) {
-  unsigned value = 0;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-  return value;
-}
-__device__ inline void store_release(unsigned* at, unsigned value) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
-}
 
 // By a warp, of which one lane works.
 template <int kDims>

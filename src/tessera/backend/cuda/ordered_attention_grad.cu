@@ -9,6 +9,7 @@
 // time. (dV before dS is computed would be a little earlier; the registers do not hold P both as it is and
 // rounded.)
 #include "tessera/backend/cuda/attention_rows.cuh"
+#include "tessera/backend/cuda/instructions.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/ordered_attention_ends.cuh"
 #include "tessera/backend/cuda/ordered_attention_feed.cuh"
@@ -217,11 +218,11 @@ __global__ void __launch_bounds__(kGradThreads, 1)
   // Through a shuffle, so that the compiler knows them to be the same for all lanes.
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0), group = warp / kGroupWarps;
   if (group == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kFeedRegisters));
+    give_up_registers<kFeedRegisters>();
     if (threadIdx.x == 0) TileFeed<kDims>(call, s).run();
     if (warp >= 1 && warp <= kGroups) add_query_sums(call, s, warp - 1);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kGroupRegisters));
+    take_registers<kGroupRegisters>();
     GradGroup<kDims> worker(call, s, group - 1);
     for_each_pass(call, s, [&](const Pass& pass) { worker.run_pass(pass); });
   }

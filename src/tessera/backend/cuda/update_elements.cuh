@@ -2,6 +2,7 @@
 // rounded, a pack at a time.
 #pragma once
 
+#include "tessera/backend/cuda/instructions.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/base/float_halves.h"
 #include "tessera/base/stochastic_rounding.h"
@@ -37,8 +38,7 @@ struct UpdateElements {
 template <int N, class T>
 __device__ void store_pack(T* to, const Pack<T, N>& pack) {
   if constexpr (sizeof(pack) == sizeof(uint2)) {
-    const auto words = __builtin_bit_cast(uint2, pack);
-    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(words.x), "r"(words.y) : "memory");
+    store_words(to, __builtin_bit_cast(uint2, pack));
   } else {
     *reinterpret_cast<Pack<T, N>*>(to) = pack;
   }
