@@ -1,13 +1,15 @@
 # TESSERA_CUDA=AUTO|ON|OFF: whether backend/cuda is built. Sets TESSERA_HAS_CUDA and, if so, enables the language.
-# Where CUDA cannot be used, AUTO goes without and says why; ON stops there.
+# Where CUDA cannot be used, AUTO goes without and says why; ON stops there. EMULATED builds it for a GPU that is
+# emulated, for tests (tests/emulated_gpu), where CUDA's headers are found: that sets TESSERA_EMULATED_CUDA instead.
 #
 # sm_90a is Hopper with its own instructions. Nothing of CUDA but the static runtime is linked.
-set(TESSERA_CUDA "AUTO" CACHE STRING "NVIDIA GPUs: AUTO (if CUDA can be used), ON (it must be), OFF")
-set_property(CACHE TESSERA_CUDA PROPERTY STRINGS AUTO ON OFF)
-if(NOT TESSERA_CUDA MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "TESSERA_CUDA: found ${TESSERA_CUDA}, expected AUTO, ON or OFF")
+set(TESSERA_CUDA "AUTO" CACHE STRING "NVIDIA GPUs: AUTO (if CUDA can be used), ON (it must be), OFF, EMULATED")
+set_property(CACHE TESSERA_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
+if(NOT TESSERA_CUDA MATCHES "^(AUTO|ON|OFF|EMULATED)$")
+  message(FATAL_ERROR "TESSERA_CUDA: found ${TESSERA_CUDA}, expected AUTO, ON, OFF or EMULATED")
 endif()
 set(TESSERA_HAS_CUDA OFF)
+set(TESSERA_EMULATED_CUDA OFF)
 set(oldest_cuda 12.5)  # the first with cudaGetDriverEntryPointByVersion
 # cuDNN's C++ interface is headers of its own, neither in the toolkit nor in Debian.
 set(TESSERA_CUDNN_FRONTEND ${CMAKE_SOURCE_DIR}/build/third_party/cudnn-frontend/include)
@@ -15,6 +17,17 @@ set(TESSERA_CUDNN_FRONTEND ${CMAKE_SOURCE_DIR}/build/third_party/cudnn-frontend/
 set(obstacle "")
 if(TESSERA_CUDA STREQUAL "OFF")
   set(obstacle "TESSERA_CUDA is OFF")
+elseif(TESSERA_CUDA STREQUAL "EMULATED")
+  find_package(CUDAToolkit QUIET)
+  find_path(TESSERA_CUBLASLT cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(NOT CUDAToolkit_FOUND OR NOT TESSERA_CUBLASLT)
+    set(obstacle "none emulated, either, without CUDA's headers")
+  elseif(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(obstacle "none emulated, either, on ${CMAKE_SYSTEM_PROCESSOR}")
+  else()
+    set(obstacle "but an emulated one")
+    set(TESSERA_EMULATED_CUDA ON)
+  endif()
 elseif(TESSERA_SANITIZE)
   set(obstacle "a sanitizer would find nothing in kernels, and its runtime does not suit the driver")
 else()

@@ -52,6 +52,7 @@ class HandedItems {
   __device__ int take(Ring<2> use) {
     int item = 0;
     full_[use.at()].wait(use.parity());
+    __syncwarp();  // a lane that came later could find the barrier two phases on, and wait for ever
     if (threadIdx.x % 32 == 0) {
       item = items_[use.at()];
       empty_[use.at()].arrive();

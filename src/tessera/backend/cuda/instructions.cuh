@@ -1,5 +1,5 @@
-// Instructions that CUDA C++ has no name for, one function each (PTX ISA). Those that copy and multiply tiles have
-// headers of their own: async_copy.cuh, bulk_copy.cuh, warpgroup_mma.cuh.
+// Instructions that CUDA C++ has no name for, one function each (PTX ISA). Those that copy and multiply tiles
+// have headers of their own: async_copy.cuh, bulk_copy.cuh, warpgroup_mma.cuh.
 //
 // These four are all of this folder that only a GPU can run: an emulated one (tests/emulated_gpu) has others.
 #pragma once
@@ -38,8 +38,8 @@ __device__ inline void store_words(void* to, uint2 words) {
   asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(words.x), "r"(words.y) : "memory");
 }
 
-// Barriers 1 to 15 of a thread block, of which __syncthreads() is 0: one opens when so many threads have come, of
-// which some only say so and go on.
+// Barriers 1 to 15 of a thread block, of which __syncthreads() is 0: one opens when so many threads have
+// come, of which some only say so and go on.
 template <int kNumThreads>
 __device__ void wait_at_barrier(int barrier) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kNumThreads) : "memory");
@@ -61,8 +61,8 @@ __device__ void take_registers() {
 
 using Fragment = std::uint32_t[4];  // a warp's matrix of bf16, see mma.cuh
 
-// Four matrices of 8 x 8 bf16 from shared memory: lane 8 i + r has the address of row r of matrix i. A lane gets
-// two neighbours of row lane / 4 of each, or of the transposed matrix.
+// Four matrices of 8 x 8 bf16 from shared memory: lane 8 i + r has the address of row r of matrix i. A lane
+// gets two neighbours of row lane / 4 of each, or of the transposed matrix.
 __device__ inline void load_matrices(const void* row, Fragment& to) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])

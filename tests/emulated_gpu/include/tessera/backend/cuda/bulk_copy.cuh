@@ -1,0 +1,98 @@
+// The instructions of backend/cuda/bulk_copy.cuh, emulated.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cassert>
+#include <cstdint>
+
+#include "emulated_gpu/tensor_map.h"
+
+namespace tessera::cuda {
+
+inline std::uint32_t shared_address_of(const void* shared) {
+  return emulated::shared_address(shared);
+}
+
+class SharedBarrier {
+ public:
+  void init(unsigned arrivals) {
+    *this = {static_cast<std::int16_t>(arrivals), static_cast<std::int16_t>(arrivals)};
+  }
+  void arrive() {
+    assert(pending_ > 0);
+    --pending_;
+    end_phase();
+  }
+  void arrive_and_expect(unsigned bytes) {
+    bytes_ += static_cast<int>(bytes);
+    arrive();
+  }
+  void bytes_came(unsigned bytes) {
+    bytes_ -= static_cast<int>(bytes);
+    end_phase();
+  }
+  void wait(unsigned parity) {
+    emulated::wait_until([&] { return parity_ != parity; });
+  }
+
+ private:
+  void end_phase() {
+    if (pending_ != 0 || bytes_ != 0) return;
+    parity_ = 1 - parity_;
+    pending_ = arrivals_;
+    emulated::wake_waiting();
+  }
+
+  std::int16_t arrivals_, pending_;
+  int bytes_ : 24;  // that have not come
+  unsigned parity_ : 8;
+
+ public:
+  SharedBarrier() = default;
+  SharedBarrier(std::int16_t arrivals, std::int16_t pending)
+      : arrivals_(arrivals), pending_(pending), bytes_(0), parity_(0) {}
+};
+static_assert(sizeof(SharedBarrier) == 8);
+
+inline void show_shared_to_engines() {}
+inline void show_global_to_engines() {}
+
+inline void copy_box(std::uint32_t shared, const CUtensorMap& map, int x, int y, int z,
+                     SharedBarrier& arrives) {
+  emulated::copy_late([=, to = emulated::shared_memory(), arrives = &arrives] {
+    arrives->bytes_came(emulated::copy_box(to, shared, map, x, y, z));
+  });
+}
+inline void copy_bytes(std::uint32_t shared, const void* global, unsigned bytes, SharedBarrier& arrives) {
+  assert(shared % 16 == 0 && reinterpret_cast<std::uintptr_t>(global) % 16 == 0 && bytes % 16 == 0);
+  emulated::copy_late([=, to = emulated::shared_memory(), arrives = &arrives] {
+    std::memcpy(to + shared, global, bytes);
+    arrives->bytes_came(bytes);
+  });
+}
+
+inline void store_bytes(void* global, std::uint32_t shared, unsigned bytes) {
+  assert(shared % 16 == 0 && reinterpret_cast<std::uintptr_t>(global) % 16 == 0 && bytes % 16 == 0);
+  emulated::begin_late(emulated::Late::store,
+                       [=, from = emulated::shared_memory()] { std::memcpy(global, from + shared, bytes); });
+}
+inline void add_floats(void* global, std::uint32_t shared, unsigned bytes) {
+  assert(shared % 16 == 0 && reinterpret_cast<std::uintptr_t>(global) % 16 == 0 && bytes % 16 == 0);
+  emulated::begin_late(emulated::Late::store, [=, from = emulated::shared_memory()] {
+    for (unsigned i = 0; i < bytes / sizeof(float); ++i)
+      static_cast<float*>(global)[i] += reinterpret_cast<const float*>(from + shared)[i];
+  });
+}
+inline void end_store_group() {
+  emulated::end_late_group(emulated::Late::store);
+}
+inline void wait_for_store_reads() {
+  emulated::wait_for_late(emulated::Late::store, 0);
+}
+inline void wait_for_stores() {
+  emulated::wait_for_late(emulated::Late::store, 0);
+}
+
+}  // namespace tessera::cuda

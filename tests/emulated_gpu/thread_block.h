@@ -1,0 +1,64 @@
+// How kernels run on an emulated GPU: the threads of a block are fibers that run until they wait for each
+// other, and blocks run side by side on a few threads of this machine, as on so many multiprocessors.
+//
+// It is strict where a GPU may be lucky. What is asked of the copy engine or of the tensor cores happens as
+// late as the program allows: copies to a tile when all threads of the block wait, products and stores when
+// they are waited for. Shared memory starts as NaNs, and every other block's threads go in the opposite
+// order. Threads that wait for what cannot come end the program.
+//
+// Called by the emulated instructions in include/, inside of kernels; run_grid by streams (stream.h).
+#pragma once
+
+#include <vector_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+namespace emulated {
+
+struct Grid {
+  dim3 blocks, threads;
+  std::size_t shared_bytes = 0;
+};
+
+inline constexpr int kMultiprocessors = 3;
+inline constexpr unsigned kMostThreads = 1024;
+inline constexpr std::size_t kMostSharedBytes = 227 * 1024;
+
+// Returns when all blocks are done.
+void run_grid(const Grid& grid, const std::function<void()>& kernel);
+
+// Barriers of a block by their numbers, 0 to 15; 0 threads: all that have not ended.
+void wait_at_barrier(int barrier, int num_threads);
+void arrive_at_barrier(int barrier, int num_threads);
+
+// What the lanes of a warp show each other; all that have not ended take part.
+struct Shown {
+  std::byte of_lane[32][16];
+};
+const Shown& show_to_warp(const void* value, std::size_t num_bytes);
+void wait_for_warp();
+
+// Until the condition holds; whoever may have brought it about says so by wake_waiting().
+void wait_until(const std::function<bool()>& condition);
+void wake_waiting();
+// For a loop that waits for another block.
+void pause();
+
+// A copy that nobody waits for in the order of his own work: it happens when no thread of the block can go
+// on.
+void copy_late(std::function<void()> copy);
+
+// What a thread begins and waits for in groups, of which `pending` may be left.
+enum class Late : std::uint8_t { small_copy, product, store };
+void begin_late(Late kind, std::function<void()> work);
+void end_late_group(Late kind);
+void wait_for_late(Late kind, int pending);
+
+// Dynamic shared memory, whose addresses are distances from its beginning.
+std::byte* shared_memory();
+std::uint32_t shared_address(const void* at);
+
+}  // namespace emulated

@@ -1,0 +1,184 @@
+// Whole runs on emulated GPUs: golden models on layouts, and small trainings whose bits, memory and messages
+// are those that a GPU promises.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <iterator>
+#include <sstream>
+
+#include "emulated_gpu/stream.h"
+#include "tessera/train/golden_check.h"
+#include "train/tiny_run.h"
+
+namespace tessera {
+namespace {
+
+struct GoldenCase {
+  const char *model, *layout;
+  int gpus;
+};
+// Ranks that share a GPU or some of them talk through GPU memory, ranks with one each through NCCL.
+constexpr GoldenCase kGolden[] = {
+    {"bert", "precision=bf16", 1},
+    {"qwen2", "precision=bf16 parallel.dp=2 parallel.zero1=true", 2},
+    {"gpt-neox", "precision=fp32 parallel.tp=2 parallel.sequence=true recompute=selective", 1},
+    {"gpt2", "precision=fp32 parallel.pp=2 parallel.dp=2 pipeline.schedule=interleaved", 2},
+};
+
+class GoldenGpuTest : public testing::TestWithParam<GoldenCase> {};
+INSTANTIATE_TEST_SUITE_P(Models, GoldenGpuTest, testing::ValuesIn(kGolden), [](const auto& golden) {
+  std::string name = golden.param.model;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+TEST_P(GoldenGpuTest, IsWithinBounds) {
+  emulated::set_num_gpus(GetParam().gpus);
+  RunConfig config;
+  config.train.micro_batch = 0;
+  config.threads = 1;
+  std::istringstream words(std::string("device=cuda ") + GetParam().layout);
+  apply_overrides(config, std::vector<std::string>(std::istream_iterator<std::string>(words), {}));
+  std::size_t checked = 0;
+  run_ranks(config, false, [&](Communicator* world) {
+    const auto folder = std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden" / GetParam().model;
+    const std::vector<GoldenLine> lines = run_golden_check(folder, config, world);
+    if (world != nullptr && world->rank() != 0) return;
+    checked = lines.size();
+    for (const GoldenLine& line : lines)
+      EXPECT_TRUE(line.passed()) << line.quantity << ": " << line.error << ", bound " << line.bound;
+  });
+  EXPECT_GT(checked, 20u);
+}
+
+// In bf16 with heads of 64, whose attention and gradient are the kernels for Hopper.
+constexpr const char* kLast = "step-00000006";
+
+class GpuRunTest : public testing::Test {
+ protected:
+  GpuRunTest() {
+    auto& model = run.config.model.architecture;
+    model.hidden_size = 128;
+    model.attention.heads = 2;
+    model.attention.kv_heads = 1;
+    run.config.device = DeviceName::cuda;
+    run.config.precision = PrecisionName::bf16;
+    run.config.train.steps = run.config.schedule.decay_steps = 6;
+    run.config.train.eval_every = 2;
+    run.config.optimizer.lr = 1e-3;  // bf16 strays the more the higher it is
+    emulated::set_num_gpus(1);
+  }
+
+  struct Seen {
+    std::vector<std::int64_t> allocations;  // after each step, so far
+    std::vector<std::string> messages;
+    std::string message_with(const std::string& text) const {
+      for (const std::string& message : messages) {
+        if (message.find(text) != std::string::npos) return message;
+      }
+      return "";
+    }
+  };
+  // Of the first rank.
+  Seen train_into(const std::string& name, bool resume = false) {
+    Seen seen;
+    TrainCallbacks callbacks;
+    callbacks.step = [&](const StepReport&) { seen.allocations.push_back(emulated::counts().allocations); };
+    callbacks.message = [&](const std::string& message) { seen.messages.push_back(message); };
+    run.config.train.out = (run.path() / name).string();
+    run_ranks(run.config, false, [&](Communicator* world) { train(run.config, resume, callbacks, world); });
+    return seen;
+  }
+  void expect_losses(const std::string& found, const std::string& wanted, double bound) {
+    const std::vector<double> a = run.losses(found), b = run.losses(wanted);
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], bound) << "step " << i + 1;
+  }
+
+  TinyRun run;
+};
+
+TEST_F(GpuRunTest, TracksTheCpu) {
+  train_into("bf16");
+  run.config.precision = PrecisionName::fp32;
+  train_into("fp32");
+  run.config.device = DeviceName::cpu;
+  train_into("cpu");
+  expect_losses("fp32", "cpu", 1e-5);
+  expect_losses("bf16", "cpu", 0.01);
+}
+
+TEST_F(GpuRunTest, SameBitsWithAndWithoutGraphsEvaluationAndAStop) {
+  run.config.train.save_every = 3;
+  const std::int64_t graphs = emulated::counts().graph_launches;
+  train_into("first");
+  EXPECT_GE(emulated::counts().graph_launches - graphs,
+            5 * 4);  // of two micro-batches and an update, forward and back
+  run.config.cuda.graphs = false;
+  const std::int64_t without = emulated::counts().graph_launches;
+  train_into("plain");
+  EXPECT_EQ(emulated::counts().graph_launches, without);
+  expect_same_bits(run, "first", "plain", kLast);
+  run.config.cuda.graphs = true;
+  std::filesystem::create_directory(run.path() / "resumed");
+  std::filesystem::copy(run.path() / "first" / "step-00000003", run.path() / "resumed" / "step-00000003");
+  std::filesystem::copy(run.path() / "first" / "metrics.jsonl", run.path() / "resumed" / "metrics.jsonl");
+  train_into("resumed", true);
+  expect_same_bits(run, "first", "resumed", kLast);
+  run.config.train.eval_every = 0;
+  train_into("unwatched");
+  expect_same_bits(run, "first", "unwatched", kLast);
+}
+
+TEST_F(GpuRunTest, TakesWhatWasPlannedAndNothingAfterItsFirstStep) {
+  run.config.train.eval_every = 0;
+  const Seen seen = train_into("run");
+  ASSERT_EQ(seen.allocations.size(), 6u);
+  EXPECT_EQ(seen.allocations.front(), seen.allocations.back());
+  double planned = 0, taken = -1;
+  const std::string line = seen.message_with("GPU memory");
+  ASSERT_EQ(std::sscanf(line.c_str(), "GPU memory: %lf MB planned, %lf MB taken", &planned, &taken), 2)
+      << line;
+  EXPECT_EQ(planned, taken);
+}
+
+struct GpuLayout {
+  const char *name, *keys;
+  int gpus;
+  const char* talk;
+};
+constexpr GpuLayout kLayouts[] = {
+    {"dp_zero1_on_one", "parallel.dp=2 parallel.zero1=true", 1,
+     "2 ranks on 1 GPU of one process, through GPU memory"},
+    {"dp_zero1_on_two", "parallel.dp=2 parallel.zero1=true", 2, "2 ranks on 2 GPUs, by an emulated NCCL"},
+    {"tp_on_two", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs, by an emulated NCCL"},
+    {"pp_on_one", "parallel.pp=2 train.micro_batch=1", 1,
+     "2 ranks on 1 GPU of one process, through GPU memory"},
+    {"pp_dp_on_two", "parallel.pp=2 parallel.dp=2 train.micro_batch=1", 2,
+     "4 ranks on 2 GPUs of one process, through GPU memory"},
+};
+
+class GpuLayoutTest : public GpuRunTest, public testing::WithParamInterface<GpuLayout> {};
+INSTANTIATE_TEST_SUITE_P(Layouts, GpuLayoutTest, testing::ValuesIn(kLayouts),
+                         [](const auto& layout) { return layout.param.name; });
+
+TEST_P(GpuLayoutTest, TracksTheCpuAndAllocatesNothingInAStep) {
+  run.config.precision = PrecisionName::fp32;
+  run.config.model.architecture.attention.kv_heads = 2;
+  run.config.device = DeviceName::cpu;
+  train_into("cpu");
+  run.config.device = DeviceName::cuda;
+  emulated::set_num_gpus(GetParam().gpus);
+  std::istringstream words(GetParam().keys);
+  apply_overrides(run.config, std::vector<std::string>(std::istream_iterator<std::string>(words), {}));
+  const Seen seen = train_into("gpus");
+  EXPECT_NE(seen.message_with(GetParam().talk), "") << "how the ranks talk";
+  expect_losses("gpus", "cpu", 1e-5);
+  // The first evaluation, after step 2, is a program of its own.
+  EXPECT_EQ(seen.allocations[1], seen.allocations[0]);
+  for (std::size_t step = 3; step < seen.allocations.size(); ++step)
+    EXPECT_EQ(seen.allocations[step], seen.allocations[2]) << "step " << step + 1;
+}
+
+}  // namespace
+}  // namespace tessera
