@@ -144,6 +144,7 @@ int selftest_command(int argc, const char* const* argv) {
   for (const OpCase& op_case : all) {
     if (is_asked_for(op_case, arguments)) run_and_print(op_case, devices, arguments, tally);
   }
+  for (const std::string& remark : devices.alone.tested->remarks()) fmt::print("{}\n", remark);
   fmt::print("{} on {}: {} cases passed, {} failed\n", "selftest", arguments.device, tally.passed,
              tally.failed.size());
   for (const std::string& line : tally.failed) fmt::print("{}\n", line);
