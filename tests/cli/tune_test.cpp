@@ -13,8 +13,7 @@ TEST_F(TuneCommandTest, IsRefusedBeforeAStepIsRun) {
   expect_refusal({"tune", "run.yaml", "--out", "x.tuning", "device=null"},
                  {"device: found null, expected cuda"});
   expect_refusal({"tune", "run.yaml", "device=cuda"}, {"tessera tune: --out is missing; see --help"}, 2);
-  expect_refusal({"tune", "run.yaml", "--out", "x.tuning", "device=cuda", "parallel.dp=2"},
-                 {"run.yaml has 2", "parallel.*"});
+  expect_refusal({"tune", "run.yaml", "--out", "x.tuning", "device=cuda", "parallel.dp=3"}, {"global_batch"});
   EXPECT_FALSE(std::filesystem::exists(path() / "x.tuning"));
 }
 

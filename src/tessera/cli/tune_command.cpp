@@ -1,11 +1,12 @@
+#include <cstdlib>
+#include <optional>
+
 #include "tessera/base/atomic_file.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
-#include "tessera/train/from_config.h"
-#include "tessera/train/random_batch.h"
-#include "tessera/train/run_tokenizer.h"
-#include "tessera/train/training_step.h"
-#include "tessera/train/weights.h"
+#include "tessera/comm/launch_environment.h"
+#include "tessera/train/run_ranks.h"
+#include "tessera/train/tuned_choices.h"
 
 namespace tessera {
 
@@ -16,7 +17,7 @@ int tune_command(int argc, const char* const* argv) {
       "tessera tune",
       "Run one step of a config on random tokens, try the ways that cuBLASLt proposes for each of its large "
       "matrix products, and keep the fastest in a file. Runs with cuda.tuning=FILE use them: the same file, "
-      "the same bits. On one rank.");
+      "the same bits. With parallel.*, as many ranks share this machine's GPUs as `tessera train` would start.");
   options.positional("CONFIG", &path, "the run's YAML file, with device: cuda");
   options.option("--out FILE", &out, "where to write the choices");
   options.rest("key=value", &overrides, "change keys of CONFIG");
@@ -29,22 +30,18 @@ int tune_command(int argc, const char* const* argv) {
   TS_CHECK(config.device == DeviceName::cuda,
            "device: found {}, expected cuda: only a GPU has several ways to compute a product",
            config.device == DeviceName::cpu ? "cpu" : "null");
-  const Layout layout = layout_of(config);
-  TS_CHECK(layout.mesh.num_ranks() == 1, "tessera tune runs on one rank, but {} has {}: set parallel.* to 1",
-           path, layout.mesh.num_ranks());
-
-  const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config.data));
-  const std::unique_ptr<Device> device = make_computing_device(config);
-  AtomicFile file(out);  // before the search, which takes minutes
-  TrainingStep step(*model, training_graph_options(config), layout, 0, *device);
-  initialize_weights(step.weights(), step.parameters(), 1);
-  const RandomBatch batch(*model, step.inputs(), config.train.global_batch, config.train.seq_len);
-  step.run(batch.inputs(), 0, config.optimizer.lr);
-  const std::string choices =
-      device->search_choices([](const std::string& line) { fmt::print("{}\n", line), std::fflush(stdout); });
-  file.write(choices);
-  file.commit();
-  fmt::print("wrote {}\n", out);
+  const bool under_mpi = launched_by_mpi(std::getenv);
+  run_ranks(config, under_mpi, [&](Communicator* world) {
+    const bool first = world == nullptr || world->rank() == 0;
+    std::optional<AtomicFile> file;
+    if (first) file.emplace(out);  // before the search, which takes minutes
+    const std::string choices = tuned_choices(
+        config, world, [](const std::string& line) { fmt::print("{}\n", line), std::fflush(stdout); });
+    if (!first) return;
+    file->write(choices);
+    file->commit();
+    fmt::print("wrote {}\n", out);
+  });
   return 0;
 }
 

@@ -95,7 +95,11 @@ class Device {
   virtual double peak_flops() = 0;  // measured once; 0 if unknown
   // Tries the ways to run each piece of work it has run so far, on the operands of its last run, which are
   // overwritten. Returns the best as text, for a device that is to decide alike; empty: nothing to choose.
-  virtual std::string search_choices(const std::function<void(const std::string&)>& /*say*/) { return {}; }
+  // What `known`, such a text or an empty one, has already is in it and not tried again.
+  virtual std::string search_choices(const std::string& /*known*/,
+                                     const std::function<void(const std::string&)>& /*say*/) {
+    return {};
+  }
   // What a user should know of how it has computed: what could be faster, and why it is not.
   virtual std::vector<std::string> remarks() const { return {}; }
   virtual std::int64_t used_bytes() const { return 0; }  // of memory of its own, by everybody; 0: it has none

@@ -193,10 +193,14 @@ class CudaDevice final : public Device {
       all.push_back("attention runs on slower kernels of our own: " + cudnn_.why_slower());
     return all;
   }
-  std::string search_choices(const std::function<void(const std::string&)>& say) override {
+  std::string search_choices(const std::string& known,
+                             const std::function<void(const std::string&)>& say) override {
     ready();
-    return choices_text(cuda::search_products(gemms_, stream_.get(), say),
-                        cuda::choices_machine(gpu_name(ordinal_), gemms_.library_version()));
+    const std::string machine = cuda::choices_machine(gpu_name(ordinal_), gemms_.library_version());
+    cuda::GemmChoices choices;
+    if (!known.empty()) choices = cuda::parse_choices(known, "another rank's choices", machine);
+    cuda::search_products(gemms_, stream_.get(), choices, say);
+    return choices_text(choices, machine);
   }
   double peak_flops() override {
     ready();

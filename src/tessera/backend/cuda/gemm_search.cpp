@@ -72,12 +72,11 @@ class ProductSearch {
 
 }  // namespace
 
-GemmChoices search_products(GemmPlans& plans, cudaStream_t stream,
-                            const std::function<void(const std::string&)>& say) {
-  GemmChoices choices;
+void search_products(GemmPlans& plans, cudaStream_t stream, GemmChoices& choices,
+                     const std::function<void(const std::string&)>& say) {
   for (const GemmPlans::Seen& seen : plans.seen()) {
     const Product& p = seen.product;
-    if (flops_of(p) < kLargeFlops) continue;
+    if (flops_of(p) < kLargeFlops || choices.algorithms.contains(GemmPlans::key_of(p))) continue;
     const std::vector<Candidate> ranked = ProductSearch(plans, seen, stream).run();
     if (ranked.empty()) continue;
     if (ranked.size() == 1) {  // nothing to time
@@ -94,7 +93,6 @@ GemmChoices search_products(GemmPlans& plans, cudaStream_t stream,
                     rate(first), rate(ranked.front()),
                     changes ? fmt::format(" (+{:.1f} %)", 100 * gain) : ""));
   }
-  return choices;
 }
 
 }  // namespace tessera::cuda

@@ -12,8 +12,8 @@
 
 namespace tessera::cuda {
 
-// Says one line per product.
-GemmChoices search_products(GemmPlans& plans, cudaStream_t stream,
-                            const std::function<void(const std::string&)>& say);
+// Adds those that `choices` does not have. Says one line per product.
+void search_products(GemmPlans& plans, cudaStream_t stream, GemmChoices& choices,
+                     const std::function<void(const std::string&)>& say);
 
 }  // namespace tessera::cuda
