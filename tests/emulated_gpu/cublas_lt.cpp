@@ -2,6 +2,7 @@
 // uses them. Every product has two algorithms, which give the same.
 #include "tessera/backend/cuda/cublas_lt.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>

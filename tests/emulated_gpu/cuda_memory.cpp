@@ -9,15 +9,15 @@
 namespace emulated {
 namespace {
 
-// Whether the bytes lie in one allocation, and in which.
-const Allocation* allocation_of(const void* at, std::size_t bytes) {
+// Whether the bytes lie in one allocation.
+bool is_allocated(const void* at, std::size_t bytes) {
   Machine& m = machine();
   const auto* const first = static_cast<const std::byte*>(at);
   auto found = m.allocations.upper_bound(first);
-  if (found == m.allocations.begin()) return nullptr;
+  if (found == m.allocations.begin()) return false;
   --found;
-  const std::size_t offset = static_cast<std::size_t>(first - found->first);
-  return offset < found->second.bytes && bytes <= found->second.bytes - offset ? &found->second : nullptr;
+  const auto offset = static_cast<std::size_t>(first - found->first);
+  return offset < found->second.bytes && bytes <= found->second.bytes - offset;
 }
 
 cudaError_t allocate(void** data, std::size_t bytes, int gpu) {
@@ -26,7 +26,7 @@ cudaError_t allocate(void** data, std::size_t bytes, int gpu) {
   const std::lock_guard lock(m.mutex);
   if (gpu >= 0 && static_cast<std::int64_t>(bytes) > kMemoryBytes - m.used[gpu])
     return said(cudaErrorMemoryAllocation);
-  *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (posix_memalign(data, 256, bytes) != 0) return said(cudaErrorMemoryAllocation);
   std::memset(*data, 0xff, bytes);
   m.allocations[static_cast<std::byte*>(*data)] = {bytes, gpu};
   if (gpu >= 0) m.used[gpu] += static_cast<std::int64_t>(bytes), ++m.counts.allocations;
@@ -36,6 +36,7 @@ cudaError_t allocate(void** data, std::size_t bytes, int gpu) {
 // Freeing waits for all work.
 cudaError_t release(void* data) {
   if (data == nullptr) return cudaSuccess;
+  if (t_captures > 0) return said(cudaErrorStreamCaptureUnsupported);
   Machine& m = machine();
   const std::lock_guard lock(m.mutex);
   const auto found = m.allocations.find(static_cast<std::byte*>(data));
@@ -48,32 +49,22 @@ cudaError_t release(void* data) {
   return cudaSuccess;
 }
 
-// A copy whose bytes may lie on a GPU, in pinned memory, which is read and written when its turn comes, or
-// elsewhere in the host's: then what it reads is taken now, and what it writes is there when the call
-// returns.
+// Between GPUs and pinned memory. Other memory of the host CUDA copies at once or by a detour, either of
+// which takes time that nobody here means to spend.
 cudaError_t copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                       std::size_t width, std::size_t rows, cudaStream_t stream) {
   if (width == 0 || rows == 0) return cudaSuccess;
   if (to_pitch < width || from_pitch < width) return said(cudaErrorInvalidPitchValue);
   const std::lock_guard lock(machine().mutex);
-  const bool to_known = allocation_of(to, (rows - 1) * to_pitch + width) != nullptr;
-  const bool from_known = allocation_of(from, (rows - 1) * from_pitch + width) != nullptr;
-  if (!to_known && !from_known) return said(cudaErrorInvalidValue);
-  if ((!to_known || !from_known) && stream->captured_to != nullptr)
-    return said(cudaErrorStreamCaptureUnsupported);
-  std::shared_ptr<std::vector<std::byte>> taken;
-  if (!from_known) {
-    taken = std::make_shared<std::vector<std::byte>>(rows * from_pitch);
-    std::memcpy(taken->data(), from, (rows - 1) * from_pitch + width);
-    from = taken->data();
-  }
-  const cudaError_t status = enqueue(stream, [=] {
+  if (!is_allocated(to, (rows - 1) * to_pitch + width) ||
+      !is_allocated(from, (rows - 1) * from_pitch + width))
+    return said(cudaErrorInvalidValue);
+  return enqueue(stream, [=] {
     for (std::size_t row = 0; row < rows; ++row) {
       std::memmove(static_cast<std::byte*>(to) + row * to_pitch,
                    static_cast<const std::byte*>(from) + row * from_pitch, width);
     }
   });
-  return to_known || status != cudaSuccess ? status : cudaStreamSynchronize(stream);
 }
 
 }  // namespace
@@ -120,7 +111,7 @@ cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_
                               cudaStream_t stream) {
   if (width == 0 || rows == 0) return cudaSuccess;
   const std::lock_guard lock(machine().mutex);
-  if (pitch < width || emulated::allocation_of(to, (rows - 1) * pitch + width) == nullptr)
+  if (pitch < width || !emulated::is_allocated(to, (rows - 1) * pitch + width))
     return said(cudaErrorInvalidValue);
   return emulated::enqueue(stream, [=] {
     for (std::size_t row = 0; row < rows; ++row)

@@ -118,12 +118,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(machine().mutex);
-  if (event->captured_to != nullptr) {  // the stream joins that capture
-    if (stream->captured_to != nullptr && stream->captured_to != event->captured_to)
-      return said(cudaErrorStreamCaptureMerge);
-    stream->captured_to = event->captured_to;
-    return cudaSuccess;
-  }
+  if (event->captured_to != nullptr)  // of this stream itself; another would join the capture
+    return stream->captured_to == event->captured_to ? cudaSuccess : said(cudaErrorStreamCaptureMerge);
   const std::int64_t times = event->moment->recorded;
   if (times == 0) return cudaSuccess;
   if (stream->captured_to != nullptr) return said(cudaErrorStreamCaptureIsolation);
@@ -172,14 +168,13 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   ++emulated::t_captures;
   return cudaSuccess;
 }
-// Streams that have joined have to be waited for by then; here they are only set free.
+// Streams that have joined have to be waited for by then: one that is captured alone is all that is needed
+// here.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock(machine().mutex);
   if (stream->captured_to == nullptr) return said(cudaErrorIllegalState);
   *graph = stream->captured_to;
-  for (CUstream_st* joined : machine().streams) {
-    if (joined->captured_to == *graph) joined->captured_to = nullptr;
-  }
+  stream->captured_to = nullptr;
   --emulated::t_captures;
   return cudaSuccess;
 }

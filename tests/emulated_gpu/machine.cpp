@@ -1,5 +1,6 @@
 #include "emulated_gpu/machine.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -41,25 +42,23 @@ bool go_on() {
   const Step step = std::move(stream.steps.front());
   stream.steps.pop_front();
   step.work();
+  m.went_on = std::chrono::steady_clock::now();
   forget_if_done(stream);
   return true;
 }
 
 void go_on_until(const std::function<bool()>& condition) {
   constexpr auto kLongest = std::chrono::seconds(120);
-  auto went_on = std::chrono::steady_clock::now();
+  const auto began = std::chrono::steady_clock::now();
   for (;;) {
     {
       const std::lock_guard lock(machine().mutex);
       if (condition()) return;
-      if (go_on()) {
-        went_on = std::chrono::steady_clock::now();
-        continue;
+      if (go_on()) continue;
+      if (std::chrono::steady_clock::now() - std::max(began, machine().went_on) > kLongest) {
+        std::fprintf(stderr, "emulated GPU: streams wait for ever\n");
+        std::abort();
       }
-    }
-    if (std::chrono::steady_clock::now() - went_on > kLongest) {
-      std::fprintf(stderr, "emulated GPU: streams wait for ever\n");
-      std::abort();
     }
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
@@ -88,7 +87,6 @@ void launch(const Grid& grid, cudaStream_t stream, std::function<void()> kernel)
     said(cudaErrorInvalidResourceHandle);
     return;
   }
-  ++machine().counts.launches;
   enqueue(stream, [grid, kernel = std::move(kernel)] { run_grid(grid, kernel); });
 }
 

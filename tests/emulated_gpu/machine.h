@@ -70,6 +70,7 @@ struct Machine {
   std::map<int, bool> peers;  // 64 * gpu + peer
   std::mt19937 random{1};
   Counts counts;
+  std::chrono::steady_clock::time_point went_on;
 };
 
 Machine& machine();

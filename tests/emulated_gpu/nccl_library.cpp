@@ -3,6 +3,7 @@
 // in the order of the ranks, so that they can be compared.
 #include "tessera/comm/nccl/nccl_library.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <map>
@@ -150,12 +151,13 @@ void meet(ncclComm& comm, std::vector<Call> calls, DeviceStream stream) {
     meeting = std::make_shared<Meeting>();
     meeting->of_rank.resize(static_cast<std::size_t>(comm.shared->num_ranks));
   }
-  emulated::enqueue(stream, [meeting, rank = comm.rank, calls = std::move(calls)] {
+  const cudaError_t given = emulated::enqueue(stream, [meeting, rank = comm.rank, calls = std::move(calls)] {
     meeting->of_rank[static_cast<std::size_t>(rank)] = calls;
     if (++meeting->arrived == std::ssize(meeting->of_rank)) run(*meeting);
   });
-  emulated::enqueue(
+  const cudaError_t waits = emulated::enqueue(
       stream, [] {}, [meeting] { return meeting->arrived == std::ssize(meeting->of_rank); });
+  TS_CHECK(given == cudaSuccess && waits == cudaSuccess, "emulated NCCL: its stream takes no work");
 }
 
 int call(ncclComm* comm, Call call, DeviceStream stream) {
@@ -196,7 +198,9 @@ int init_rank(ncclComm** comm, int num_ranks, NcclId id, int rank) {
   const std::shared_ptr<Shared> shared = shared_of(number, num_ranks);
   std::unique_lock lock(shared->mutex);
   if (++shared->here == num_ranks) shared->all_here.notify_all();
-  shared->all_here.wait(lock, [&] { return shared->here == num_ranks; });
+  const bool all =
+      shared->all_here.wait_for(lock, std::chrono::seconds(120), [&] { return shared->here == num_ranks; });
+  TS_CHECK(all, "emulated NCCL: {} of {} ranks have come", shared->here, num_ranks);
   *comm = new ncclComm{shared, rank};
   return kNcclSuccess;
 }

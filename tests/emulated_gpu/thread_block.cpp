@@ -15,6 +15,10 @@
 #include "emulated_gpu/cuda_builtins.h"
 #include "emulated_gpu/fiber.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace emulated {
 namespace {
 
@@ -34,9 +38,8 @@ struct Thread {
   Fiber fiber;
   uint3 index{};
   int number = 0;
-  bool ended = false;
   unsigned shown = 0;  // how often it has shown something to its warp
-  std::array<LateGroups, 3> late;
+  std::array<LateGroups, 4> late;
 };
 
 struct Barrier {
@@ -54,7 +57,6 @@ struct Warp {
 class Multiprocessor : public Program {
  public:
   Multiprocessor() : shared_(static_cast<std::byte*>(std::aligned_alloc(1024, kSharedBytes))) {}
-  ~Multiprocessor() { std::free(shared_); }
   Multiprocessor(const Multiprocessor&) = delete;
   Multiprocessor& operator=(const Multiprocessor&) = delete;
 
@@ -94,7 +96,16 @@ class Multiprocessor : public Program {
   Thread& current() { return *current_; }
   int running() const { return running_; }
   std::byte* shared() { return shared_; }
-  void copy_late(std::function<void()> copy) { copies_.push_back(std::move(copy)); }
+  void copy(std::function<void()> copy) {
+    if (backwards_) return copy();
+    copies_.push_back(std::move(copy));
+  }
+  // Lets the other threads go on, as far as they can, where copies are early.
+  void let_others_go_on() {
+    if (!backwards_) return;
+    ready_.push_back(current_);
+    stop();
+  }
 
  private:
   static constexpr std::size_t kSharedBytes = 256 * 1024;
@@ -106,6 +117,13 @@ class Multiprocessor : public Program {
     threads.clear();
   }
   void stop() { current_->fiber.leave(); }
+  // Of dynamic shared memory, for the address sanitizer.
+  void allow_shared([[maybe_unused]] std::size_t num_bytes) {
+#ifdef __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(shared_, num_bytes);
+    __asan_poison_memory_region(shared_ + num_bytes, kSharedBytes - num_bytes);
+#endif
+  }
   void end_thread();
   bool find_ready();
 
@@ -129,7 +147,6 @@ thread_local Multiprocessor* t_here = nullptr;
 // Barriers that count all do not wait for those that have ended.
 void Multiprocessor::end_thread() {
   Thread& thread = *current_;
-  thread.ended = true;
   for (const Late kind : {Late::product, Late::store}) {
     if (!thread.late[static_cast<std::size_t>(kind)].work.empty())
       give_up("it ends with products or stores that it did not wait for");
@@ -151,7 +168,10 @@ void Multiprocessor::end_thread() {
 bool Multiprocessor::find_ready() {
   constexpr auto kLongest = std::chrono::seconds(120);
   while (ready_.empty()) {
-    if (running_ == 0) return false;
+    if (running_ == 0) {
+      if (!copies_.empty()) give_up("it is the last, and a copy to shared memory has not been waited for");
+      return false;
+    }
     if (!copies_.empty()) {
       only_pausing_ = false;
       const std::function<void()> copy = std::move(copies_.front());
@@ -179,7 +199,9 @@ void Multiprocessor::run_block(const Grid& grid, std::uint64_t number, const std
   const auto block = static_cast<unsigned>(number);
   blockIdx = {block % grid.blocks.x, block / grid.blocks.x % grid.blocks.y,
               block / grid.blocks.x / grid.blocks.y};
-  std::memset(shared_, 0xff, std::min(kSharedBytes, grid.shared_bytes + 1024));
+  allow_shared(kSharedBytes);
+  std::memset(shared_, 0xff, kSharedBytes);
+  allow_shared(grid.shared_bytes);
 
   const unsigned count = grid.threads.x * grid.threads.y * grid.threads.z;
   while (threads_.size() < count) threads_.push_back(std::make_unique<Thread>());
@@ -192,7 +214,6 @@ void Multiprocessor::run_block(const Grid& grid, std::uint64_t number, const std
     thread.number = static_cast<int>(i);
     thread.index = {i % grid.threads.x, i / grid.threads.x % grid.threads.y,
                     i / grid.threads.x / grid.threads.y};
-    thread.ended = false;
     thread.shown = 0;
     for (LateGroups& late : thread.late) {
       late.work.clear();  // copies that nobody has waited for
@@ -220,7 +241,8 @@ void run_grid(const Grid& grid, const std::function<void()>& kernel) {
     for (std::uint64_t number = next++; number < count; number = next++)
       multiprocessor.run_block(grid, number, kernel);
   };
-  static std::array<Multiprocessor, kMultiprocessors> multiprocessors;  // one grid runs at a time
+  // One grid runs at a time; never destroyed, as whatever ends last may still wait for work.
+  static auto& multiprocessors = *new std::array<Multiprocessor, kMultiprocessors>;
   std::vector<std::jthread> beside;
   for (std::uint64_t i = 1; i < std::min<std::uint64_t>(count, kMultiprocessors); ++i)
     beside.emplace_back([&, i] { work(multiprocessors[i]); });
@@ -256,8 +278,8 @@ void wake_waiting() {
 void pause() {
   t_here->pause();
 }
-void copy_late(std::function<void()> copy) {
-  t_here->copy_late(std::move(copy));
+void copy_beside(std::function<void()> copy) {
+  t_here->copy(std::move(copy));
 }
 
 void begin_late(Late kind, std::function<void()> work) {
@@ -268,6 +290,7 @@ void end_late_group(Late kind) {
   ++t_here->current().late[static_cast<std::size_t>(kind)].ended;
 }
 void wait_for_late(Late kind, int pending) {
+  if (kind == Late::product) t_here->let_others_go_on();
   LateGroups& late = t_here->current().late[static_cast<std::size_t>(kind)];
   std::size_t done = 0;
   for (; done < late.work.size() && late.work[done].first < late.ended - pending; ++done)

@@ -1,10 +1,10 @@
 // How kernels run on an emulated GPU: the threads of a block are fibers that run until they wait for each
 // other, and blocks run side by side on a few threads of this machine, as on so many multiprocessors.
 //
-// It is strict where a GPU may be lucky. What is asked of the copy engine or of the tensor cores happens as
-// late as the program allows: copies to a tile when all threads of the block wait, products and stores when
-// they are waited for. Shared memory starts as NaNs, and every other block's threads go in the opposite
-// order. Threads that wait for what cannot come end the program.
+// It is strict where a GPU may be lucky. Copies to a tile land when all threads of the block wait, in every
+// other block at once; products and stores happen when they are waited for, there after all that other
+// threads can do meanwhile. Those blocks' threads also go in the opposite order. Dynamic shared memory starts
+// as NaNs, and sanitizers see its end. Threads that wait for what cannot come end the program.
 //
 // Called by the emulated instructions in include/, inside of kernels; run_grid by streams (stream.h).
 #pragma once
@@ -47,12 +47,11 @@ void wake_waiting();
 // For a loop that waits for another block.
 void pause();
 
-// A copy that nobody waits for in the order of his own work: it happens when no thread of the block can go
-// on.
-void copy_late(std::function<void()> copy);
+// A copy that the block's threads wait for by a barrier.
+void copy_beside(std::function<void()> copy);
 
 // What a thread begins and waits for in groups, of which `pending` may be left.
-enum class Late : std::uint8_t { small_copy, product, store };
+enum class Late : std::uint8_t { small_copy, product, store_read, store };
 void begin_late(Late kind, std::function<void()> work);
 void end_late_group(Late kind);
 void wait_for_late(Late kind, int pending);

@@ -6,6 +6,8 @@
 
 #include <cassert>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "emulated_gpu/tensor_map.h"
 
@@ -18,7 +20,9 @@ inline std::uint32_t shared_address_of(const void* shared) {
 class SharedBarrier {
  public:
   void init(unsigned arrivals) {
-    *this = {static_cast<std::int16_t>(arrivals), static_cast<std::int16_t>(arrivals)};
+    arrivals_ = pending_ = static_cast<std::int16_t>(arrivals);
+    bytes_ = 0;
+    parity_ = 0;
   }
   void arrive() {
     assert(pending_ > 0);
@@ -48,11 +52,6 @@ class SharedBarrier {
   std::int16_t arrivals_, pending_;
   int bytes_ : 24;  // that have not come
   unsigned parity_ : 8;
-
- public:
-  SharedBarrier() = default;
-  SharedBarrier(std::int16_t arrivals, std::int16_t pending)
-      : arrivals_(arrivals), pending_(pending), bytes_(0), parity_(0) {}
 };
 static_assert(sizeof(SharedBarrier) == 8);
 
@@ -61,37 +60,45 @@ inline void show_global_to_engines() {}
 
 inline void copy_box(std::uint32_t shared, const CUtensorMap& map, int x, int y, int z,
                      SharedBarrier& arrives) {
-  emulated::copy_late([=, to = emulated::shared_memory(), arrives = &arrives] {
+  emulated::copy_beside([=, to = emulated::shared_memory(), arrives = &arrives] {
     arrives->bytes_came(emulated::copy_box(to, shared, map, x, y, z));
   });
 }
 inline void copy_bytes(std::uint32_t shared, const void* global, unsigned bytes, SharedBarrier& arrives) {
   assert(shared % 16 == 0 && reinterpret_cast<std::uintptr_t>(global) % 16 == 0 && bytes % 16 == 0);
-  emulated::copy_late([=, to = emulated::shared_memory(), arrives = &arrives] {
+  emulated::copy_beside([=, to = emulated::shared_memory(), arrives = &arrives] {
     std::memcpy(to + shared, global, bytes);
     arrives->bytes_came(bytes);
   });
 }
 
-inline void store_bytes(void* global, std::uint32_t shared, unsigned bytes) {
+// Reads `bytes` at `shared` when reads or stores are waited for, and hands them to `write` when stores are.
+template <class Write>
+void store_late(std::uint32_t shared, const void* global, unsigned bytes, Write write) {
   assert(shared % 16 == 0 && reinterpret_cast<std::uintptr_t>(global) % 16 == 0 && bytes % 16 == 0);
-  emulated::begin_late(emulated::Late::store,
-                       [=, from = emulated::shared_memory()] { std::memcpy(global, from + shared, bytes); });
+  const std::byte* const from = emulated::shared_memory() + shared;
+  const auto taken = std::make_shared<std::vector<std::byte>>();
+  emulated::begin_late(emulated::Late::store_read, [=] { taken->assign(from, from + bytes); });
+  emulated::begin_late(emulated::Late::store, [=] { write(taken->data()); });
+}
+inline void store_bytes(void* global, std::uint32_t shared, unsigned bytes) {
+  store_late(shared, global, bytes, [=](const std::byte* from) { std::memcpy(global, from, bytes); });
 }
 inline void add_floats(void* global, std::uint32_t shared, unsigned bytes) {
-  assert(shared % 16 == 0 && reinterpret_cast<std::uintptr_t>(global) % 16 == 0 && bytes % 16 == 0);
-  emulated::begin_late(emulated::Late::store, [=, from = emulated::shared_memory()] {
+  store_late(shared, global, bytes, [=](const std::byte* from) {
     for (unsigned i = 0; i < bytes / sizeof(float); ++i)
-      static_cast<float*>(global)[i] += reinterpret_cast<const float*>(from + shared)[i];
+      static_cast<float*>(global)[i] += reinterpret_cast<const float*>(from)[i];
   });
 }
 inline void end_store_group() {
+  emulated::end_late_group(emulated::Late::store_read);
   emulated::end_late_group(emulated::Late::store);
 }
 inline void wait_for_store_reads() {
-  emulated::wait_for_late(emulated::Late::store, 0);
+  emulated::wait_for_late(emulated::Late::store_read, 0);
 }
 inline void wait_for_stores() {
+  wait_for_store_reads();
   emulated::wait_for_late(emulated::Late::store, 0);
 }
 

@@ -79,29 +79,34 @@ inline void load_matrices_transposed(const void* row, Fragment& to) {
   load_matrices_as(row, true, to);
 }
 
-// Lanes 4 g to 4 g + 3 have rows g and g + 8 of A, and column g of B.
-inline void multiply(const Fragment& a, std::uint32_t b0, std::uint32_t b1, float (&c)[4]) {
-  const std::uint32_t b[2] = {b0, b1};
-  Fragment of_lane;
-  const emulated::Shown& all_a = emulated::show_to_warp(a, sizeof a);
-  float rows[2][16];
-  const int g = static_cast<int>(threadIdx.x % 32) / 4, t = static_cast<int>(threadIdx.x) % 4;
-  for (int other = 0; other < 4; ++other) {
-    std::memcpy(of_lane, all_a.of_lane[4 * g + other], sizeof of_lane);
+// This thread's rows g and g + 8 of A[16, 16], of which lanes 4 g to 4 g + 3 have shown their Fragments.
+inline void rows_of_a(const emulated::Shown& shown, float (&rows)[2][16]) {
+  const int first_lane = static_cast<int>(threadIdx.x) % 32 / 4 * 4;
+  for (int t = 0; t < 4; ++t) {
+    Fragment of_lane;
+    std::memcpy(of_lane, shown.of_lane[first_lane + t], sizeof of_lane);
     for (int part = 0; part < 4; ++part) {
-      for (int i = 0; i < 2; ++i) rows[part % 2][part / 2 * 8 + 2 * other + i] = bf16_of(of_lane[part], i);
+      for (int i = 0; i < 2; ++i) rows[part % 2][part / 2 * 8 + 2 * t + i] = bf16_of(of_lane[part], i);
     }
   }
-  const emulated::Shown& all_b = emulated::show_to_warp(b, sizeof b);
+}
+
+// Lanes 4 j to 4 j + 3 have column j of B.
+inline void multiply(const Fragment& a, std::uint32_t b0, std::uint32_t b1, float (&c)[4]) {
+  float rows[2][16];
+  rows_of_a(emulated::show_to_warp(a, sizeof a), rows);
+  const std::uint32_t b[2] = {b0, b1};
+  const emulated::Shown& shown = emulated::show_to_warp(b, sizeof b);
   for (int column = 0; column < 2; ++column) {
-    for (int other = 0; other < 4; ++other) {
+    for (int t = 0; t < 4; ++t) {
       std::uint32_t of_column[2];
-      std::memcpy(of_column, all_b.of_lane[4 * (2 * t + column) + other], sizeof of_column);
-      for (int k = 0; k < 4; ++k) {
-        const float factor = bf16_of(of_column[k / 2], k % 2);
-        const int at = k / 2 * 8 + 2 * other + k % 2;
-        c[column] += rows[0][at] * factor;
-        c[2 + column] += rows[1][at] * factor;
+      std::memcpy(of_column, shown.of_lane[4 * (2 * (static_cast<int>(threadIdx.x) % 4) + column) + t],
+                  sizeof of_column);
+      for (int i = 0; i < 4; ++i) {
+        const float factor = bf16_of(of_column[i / 2], i % 2);
+        const int k = i / 2 * 8 + 2 * t + i % 2;
+        c[column] += rows[0][k] * factor;
+        c[2 + column] += rows[1][k] * factor;
       }
     }
   }

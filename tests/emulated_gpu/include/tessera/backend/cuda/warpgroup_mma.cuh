@@ -91,16 +91,8 @@ void multiply_tiles(std::uint64_t a, std::uint64_t b, bool add, float (&c)[kNum]
 template <int kNum>
 void multiply_tile(const std::uint32_t (&a)[4], std::uint64_t b, bool add, float (&c)[kNum]) {
   emulated::begin_late(emulated::Late::product, [=, a = &a[0], c = &c[0]] {
-    const emulated::Shown& all = emulated::show_to_warp(a, sizeof(Fragment));
-    const int first_lane = static_cast<int>(threadIdx.x) % 32 / 4 * 4;
     float rows[2][16];
-    for (int other = 0; other < 4; ++other) {
-      Fragment of_lane;
-      std::memcpy(of_lane, all.of_lane[first_lane + other], sizeof of_lane);
-      for (int part = 0; part < 4; ++part) {
-        for (int i = 0; i < 2; ++i) rows[part % 2][part / 2 * 8 + 2 * other + i] = bf16_of(of_lane[part], i);
-      }
-    }
+    rows_of_a(emulated::show_to_warp(a, sizeof(Fragment)), rows);
     multiply_rows_of_thread<BRows::kAlongN, kNum>(rows, b, add, c);
   });
 }
