@@ -8,4 +8,5 @@ if(text MATCHES "<<<")
 endif()
 string(REGEX REPLACE "extern __shared__ (__align__\\([0-9]+\\) )?([A-Za-z0-9_:]+) ([a-z]+)\\[\\];"
   "auto* const \\3 = reinterpret_cast<\\2*>(::emulated::shared_memory());" text "${text}")
-file(WRITE ${TO} "#line 1 \"${FROM}\"\n${text}")
+# Without a #line, which would name this folder: compiler caches serve every checkout so.
+file(WRITE ${TO} "${text}")
