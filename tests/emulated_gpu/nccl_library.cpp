@@ -254,8 +254,10 @@ std::optional<NcclLibrary> load_nccl() {
   return nccl;
 }
 
-std::string nccl_version_text(const NcclLibrary&) {
-  return "an emulated NCCL";
+std::string nccl_version_text(const NcclLibrary& nccl) {
+  int version = 0;
+  TS_CHECK(nccl.get_version(&version) == kNcclSuccess, "emulated NCCL does not say its version");
+  return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 }  // namespace tessera

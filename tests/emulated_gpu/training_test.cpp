@@ -179,8 +179,8 @@ struct GpuLayout {
 constexpr GpuLayout kLayouts[] = {
     {"dp_zero1_on_one", "parallel.dp=2 parallel.zero1=true", 1,
      "2 ranks on 1 GPU of one process, through GPU memory"},
-    {"dp_zero1_on_two", "parallel.dp=2 parallel.zero1=true", 2, "2 ranks on 2 GPUs, by an emulated NCCL"},
-    {"tp_on_two", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs, by an emulated NCCL"},
+    {"dp_zero1_on_two", "parallel.dp=2 parallel.zero1=true", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99"},
+    {"tp_on_two", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99"},
     {"pp_on_one", "parallel.pp=2 train.micro_batch=1", 1,
      "2 ranks on 1 GPU of one process, through GPU memory"},
     {"pp_dp_on_two", "parallel.pp=2 parallel.dp=2 train.micro_batch=1", 2,
