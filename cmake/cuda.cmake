@@ -1,6 +1,6 @@
 # TESSERA_CUDA=AUTO|ON|OFF: whether backend/cuda is built. Sets TESSERA_HAS_CUDA and, if so, enables the language.
 # Where CUDA cannot be used, AUTO goes without and says why; ON stops there. EMULATED builds it for a GPU that is
-# emulated, for tests (tests/emulated_gpu), where CUDA's headers are found: that sets TESSERA_EMULATED_CUDA instead.
+# emulated, for tests (tests/emulated_gpu), where CUDA's toolkit is: that sets TESSERA_EMULATED_CUDA instead.
 #
 # sm_90a is Hopper with its own instructions. Nothing of CUDA but the static runtime is linked.
 set(TESSERA_CUDA "AUTO" CACHE STRING "NVIDIA GPUs: AUTO (if CUDA can be used), ON (it must be), OFF, EMULATED")

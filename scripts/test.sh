@@ -10,6 +10,6 @@ ctest --preset release --parallel 2
 
 echo "those of the library under sanitizers, in build/asan"
 cmake --preset asan >build/configure-asan.log
-grep -oh 'NVIDIA GPUs: no.*' build/configure-asan.log  # an emulated one, where CUDA's headers are
+grep -oh 'NVIDIA GPUs: no.*' build/configure-asan.log  # an emulated one, where CUDA's toolkit is
 cmake --build --preset asan
 ctest --preset asan --parallel 2

@@ -202,7 +202,7 @@ struct Multiplication {
   void* d_data;
   float beta;
 
-  // op(A)(i, k) of a batch at of(i, k); columns lie one after the other.
+  // The matrix, or the transposed one, as floats; columns lie one after the other.
   static std::vector<float> whole(const void* data, const Layout& layout, std::int64_t first,
                                   bool transposed) {
     const auto rows = static_cast<std::int64_t>(transposed ? layout.columns : layout.rows),

@@ -25,7 +25,7 @@ void launch(const Grid& grid, cudaStream_t stream, std::function<void()> kernel)
 // Before any is used. At first there are as many as the environment's EMULATED_GPUS says, or one.
 void set_num_gpus(int count);
 
-// Of each GPU. Too few for the product by which a run would measure the GPU's speed (peak_flops.cpp).
+// Of each GPU. Too little for the product by which a run would measure the GPU's speed (peak_flops.cpp).
 inline constexpr std::int64_t kMemoryBytes = std::int64_t{415} << 20;
 
 // Of all GPUs, since the program started.

@@ -2,7 +2,6 @@
 // are those that a GPU promises.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <iterator>
 #include <mutex>
 #include <set>
