@@ -1,7 +1,7 @@
 // Errors: a user's mistake throws Error with a message a person can act on; our own mistake aborts.
 //
 //   TS_CHECK(found == wanted, "{}: found {} heads, expected {}", file, found, wanted);   // throws Error
-//   TS_ASSERT(offset % 64 == 0);                                                        // aborts, in all builds
+//   TS_ASSERT(offset % 64 == 0);  // aborts, in all builds
 #pragma once
 
 #include <fmt/format.h>
@@ -29,12 +29,12 @@ std::string errno_text(int code);
 
 }  // namespace tessera
 
-#define TS_CHECK(condition, ...)                     \
-  do {                                               \
-    if (!(condition)) ::tessera::fail(__VA_ARGS__);  \
+#define TS_CHECK(condition, ...)                    \
+  do {                                              \
+    if (!(condition)) ::tessera::fail(__VA_ARGS__); \
   } while (false)
 
-#define TS_ASSERT(condition)                                                             \
-  do {                                                                                   \
-    if (!(condition)) ::tessera::assertion_failed(#condition, __FILE__, __LINE__);       \
+#define TS_ASSERT(condition)                                                       \
+  do {                                                                             \
+    if (!(condition)) ::tessera::assertion_failed(#condition, __FILE__, __LINE__); \
   } while (false)

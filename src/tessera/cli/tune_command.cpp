@@ -17,7 +17,8 @@ int tune_command(int argc, const char* const* argv) {
       "tessera tune",
       "Run one step of a config on random tokens, try the ways that cuBLASLt proposes for each of its large "
       "matrix products, and keep the fastest in a file. Runs with cuda.tuning=FILE use them: the same file, "
-      "the same bits. With parallel.*, as many ranks share this machine's GPUs as `tessera train` would start.");
+      "the same bits. With parallel.*, as many ranks share this machine's GPUs as `tessera train` would "
+      "start.");
   options.positional("CONFIG", &path, "the run's YAML file, with device: cuda");
   options.option("--out FILE", &out, "where to write the choices");
   options.rest("key=value", &overrides, "change keys of CONFIG");

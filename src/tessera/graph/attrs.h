@@ -38,7 +38,7 @@ class Attrs {
   Attrs() = default;
 
   template <class T>
-    requires requires(const T& t, AttrWriter& w) { t.describe(w); }
+  requires requires(const T& t, AttrWriter& w) { t.describe(w); }
   Attrs(const T& value) : data_(std::make_shared<T>(value)), type_(&typeid(T)) {
     AttrWriter writer;
     value.describe(writer);

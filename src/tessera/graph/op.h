@@ -20,6 +20,8 @@ inline constexpr std::string_view kOpNames[] = {
 
 inline constexpr int kNumOps = static_cast<int>(std::size(kOpNames));
 
-constexpr std::string_view op_name(Op op) { return kOpNames[static_cast<int>(op)]; }
+constexpr std::string_view op_name(Op op) {
+  return kOpNames[static_cast<int>(op)];
+}
 
 }  // namespace tessera

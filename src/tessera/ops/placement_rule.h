@@ -50,7 +50,8 @@ struct PlacementRule {
   // A rank's part is one stretch of the cut dim, however the neighbours have packed it: local_attrs say where
   // it begins.
   bool one_stretch = false;
-  bool counts_copies_once = false;  // sums over pieces that several ranks hold are right: local_attrs see to it
+  bool counts_copies_once =
+      false;  // sums over pieces that several ranks hold are right: local_attrs see to it
   // The operands where they depend on the attributes.
   std::string (*signature)(const PlacementCall&) = nullptr;
   // The blocks of a letter's dim in operand `i` (inputs, then outputs); empty: as the neighbours have it.

@@ -40,9 +40,10 @@ void declare_optimizer(ConfigSchema& s, OptimizerKeys& optimizer) {
            "of moments and of the weights that are updated; bf16: no fp32 weights, and adamw rounds "
            "stochastically",
            {"fp32", "bf16"});
-  s.choice("optimizer.gradient_dtype", &optimizer.gradient_dtype,
-           "bf16: linear layers' gradients are stored rounded, with precision bf16 and one micro-batch a step",
-           {"fp32", "bf16"});
+  s.choice(
+      "optimizer.gradient_dtype", &optimizer.gradient_dtype,
+      "bf16: linear layers' gradients are stored rounded, with precision bf16 and one micro-batch a step",
+      {"fp32", "bf16"});
 }
 
 void declare_schedule(ConfigSchema& s, ScheduleKeys& schedule) {
@@ -65,9 +66,10 @@ std::int64_t decay_end(const ScheduleKeys& schedule, std::int64_t train_steps) {
 void validate_optimizer(const OptimizerKeys& optimizer) {
   TS_CHECK(optimizer.name == OptimizerName::adamw || optimizer.form == AdamWFormName::torch,
            "optimizer.form = transformers is of optimizer.name = adamw alone");
-  TS_CHECK(optimizer.name != OptimizerName::lamb || optimizer.gradient_dtype == PrecisionName::fp32,
-           "optimizer.gradient_dtype = bf16 does not go with optimizer.name = lamb, which keeps its direction "
-           "in the gradient's place");
+  TS_CHECK(
+      optimizer.name != OptimizerName::lamb || optimizer.gradient_dtype == PrecisionName::fp32,
+      "optimizer.gradient_dtype = bf16 does not go with optimizer.name = lamb, which keeps its direction "
+      "in the gradient's place");
   TS_CHECK(optimizer.name == OptimizerName::adamw || optimizer.state_dtype == PrecisionName::fp32,
            "optimizer.state_dtype = bf16 is of optimizer.name = adamw alone, which rounds stochastically: "
            "others would lose every update that is smaller than half of a weight's last place");

@@ -24,11 +24,15 @@ using Accumulate = std::conditional_t<std::is_same_v<T, double>, double, float>;
 template <class F>
 void for_dtype(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32: return f(float{});
-    case DType::bf16: return f(Bf16{});
-    case DType::f64: return f(double{});
+    case DType::f32:
+      return f(float{});
+    case DType::bf16:
+      return f(Bf16{});
+    case DType::f64:
+      return f(double{});
     case DType::i32:
-    case DType::i16: break;
+    case DType::i16:
+      break;
   }
   TS_ASSERT(!"floating type");
 }
