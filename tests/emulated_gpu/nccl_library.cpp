@@ -170,6 +170,11 @@ int call(ncclComm* comm, Call call, DeviceStream stream) {
   return kNcclSuccess;
 }
 
+// Other reductions nobody asks for.
+int sum(ncclComm* comm, int reduction, const Call& what, DeviceStream stream) {
+  return reduction == kNcclSum ? call(comm, what, stream) : kInvalidArgument;
+}
+
 int end_group() {
   if (t_comm != nullptr) meet(*t_comm, std::move(t_group), t_stream);
   t_group.clear();
@@ -231,13 +236,13 @@ std::optional<NcclLibrary> load_nccl() {
   nccl.get_last_error = [](ncclComm*) { return ""; };
   nccl.group_start = [] { return t_grouped = true, kNcclSuccess; };
   nccl.group_end = end_group;
-  nccl.all_reduce = [](const void* from, void* to, std::size_t count, int dtype, int, ncclComm* comm,
-                       DeviceStream stream) {
-    return call(comm, {Kind::all_reduce, count, dtype, 0, from, to}, stream);
+  nccl.all_reduce = [](const void* from, void* to, std::size_t count, int dtype, int reduction,
+                       ncclComm* comm, DeviceStream stream) {
+    return sum(comm, reduction, {Kind::all_reduce, count, dtype, 0, from, to}, stream);
   };
-  nccl.reduce = [](const void* from, void* to, std::size_t count, int dtype, int, int root, ncclComm* comm,
-                   DeviceStream stream) {
-    return call(comm, {Kind::reduce, count, dtype, root, from, to}, stream);
+  nccl.reduce = [](const void* from, void* to, std::size_t count, int dtype, int reduction, int root,
+                   ncclComm* comm, DeviceStream stream) {
+    return sum(comm, reduction, {Kind::reduce, count, dtype, root, from, to}, stream);
   };
   nccl.broadcast = [](const void* from, void* to, std::size_t count, int dtype, int root, ncclComm* comm,
                       DeviceStream stream) {
@@ -247,17 +252,11 @@ std::optional<NcclLibrary> load_nccl() {
                        DeviceStream stream) {
     return call(comm, {Kind::all_gather, count, dtype, 0, from, to}, stream);
   };
-  nccl.reduce_scatter = [](const void* from, void* to, std::size_t count, int dtype, int, ncclComm* comm,
-                           DeviceStream stream) {
-    return call(comm, {Kind::reduce_scatter, count, dtype, 0, from, to}, stream);
+  nccl.reduce_scatter = [](const void* from, void* to, std::size_t count, int dtype, int reduction,
+                           ncclComm* comm, DeviceStream stream) {
+    return sum(comm, reduction, {Kind::reduce_scatter, count, dtype, 0, from, to}, stream);
   };
   return nccl;
-}
-
-std::string nccl_version_text(const NcclLibrary& nccl) {
-  int version = 0;
-  TS_CHECK(nccl.get_version(&version) == kNcclSuccess, "emulated NCCL does not say its version");
-  return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 }  // namespace tessera

@@ -42,6 +42,12 @@ std::size_t size_of(std::int64_t count) {
 
 }  // namespace
 
+std::string nccl_version_text(const NcclLibrary& nccl) {
+  int version = 0;
+  TS_CHECK(nccl.get_version(&version) == kNcclSuccess, "libnccl.so.2 does not say its version");
+  return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 NcclCommunicator::NcclCommunicator(Communicator& group, const NcclLibrary& nccl)
     : DeviceCommunicator(group.rank(), group.size()), nccl_(nccl), exceptions_(std::uncaught_exceptions()) {
   NcclId id{};

@@ -7,9 +7,13 @@
 // NCCL.
 #pragma once
 
+#include <string>
+
 #include "tessera/comm/nccl/nccl_library.h"
 
 namespace tessera {
+
+std::string nccl_version_text(const NcclLibrary& nccl);  // "NCCL 2.28.3"
 
 class NcclCommunicator final : public DeviceCommunicator {
  public:

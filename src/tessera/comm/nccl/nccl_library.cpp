@@ -1,17 +1,11 @@
 #include "tessera/comm/nccl/nccl_library.h"
 
-#include "tessera/base/error.h"
 #include "tessera/base/shared_library.h"
 
 namespace tessera {
-namespace {
-
-constexpr const char* kName = "libnccl.so.2";
-
-}  // namespace
 
 std::optional<NcclLibrary> load_nccl() {
-  const SharedLibrary library(kName, TESSERA_CUDA_LIBRARY_DIR);
+  const SharedLibrary library("libnccl.so.2", TESSERA_CUDA_LIBRARY_DIR);
   if (!library.found()) return {};
   NcclLibrary nccl;
   library.find("ncclGetVersion", nccl.get_version);
@@ -30,12 +24,6 @@ std::optional<NcclLibrary> load_nccl() {
   library.find("ncclAllGather", nccl.all_gather);
   library.find("ncclReduceScatter", nccl.reduce_scatter);
   return nccl;
-}
-
-std::string nccl_version_text(const NcclLibrary& nccl) {
-  int version = 0;
-  TS_CHECK(nccl.get_version(&version) == kNcclSuccess, "{} does not say its version", kName);
-  return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 }  // namespace tessera

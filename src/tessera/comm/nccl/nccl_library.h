@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 
 #include "tessera/comm/device_communicator.h"
 
@@ -50,7 +49,5 @@ struct NcclLibrary {
 // From where the dynamic linker looks, else from the toolkit of the build. Nothing: there is none. It is
 // never unloaded.
 std::optional<NcclLibrary> load_nccl();
-
-std::string nccl_version_text(const NcclLibrary& nccl);  // "NCCL 2.28.3"
 
 }  // namespace tessera
