@@ -146,6 +146,7 @@ short_run=(train.steps=60 train.save_every=30 train.micro_batch=2 model.heads=4 
 
 part_bits() {
   local keys=("${short_run[@]}" precision=bf16 device=cuda) ranks=(parallel.dp=2 parallel.zero1=true)
+  local pipeline=(parallel.pp=2 parallel.dp=2)
   local evaluated=(train.eval_every=7 train.eval_batches=2)
   check "bits: a run" small_llama "$logs/first" "${keys[@]}"
   check "bits: again" small_llama "$logs/again" "${keys[@]}"
@@ -153,9 +154,14 @@ part_bits() {
   check "bits: resumed" resumed "$logs/first" "$logs/resumed" 00000030
   check "bits: evaluated" small_llama "$logs/evaluated" "${keys[@]}" "${evaluated[@]}"
   check "bits: two ranks" small_llama "$logs/ranks" "${keys[@]}" "${ranks[@]}"
+  check "bits: two ranks without graphs" small_llama "$logs/ranks-plain" "${keys[@]}" "${ranks[@]}" cuda.graphs=false
+  check "bits: a pipeline" small_llama "$logs/pipeline" "${keys[@]}" "${pipeline[@]}"
+  check "bits: a pipeline without graphs" small_llama "$logs/pipeline-plain" "${keys[@]}" "${pipeline[@]}" \
+    cuda.graphs=false
   check "bits: two ranks, evaluated" small_llama "$logs/ranks-evaluated" "${keys[@]}" "${ranks[@]}" "${evaluated[@]}"
   local pair
-  for pair in first:again first:plain first:resumed first:evaluated ranks:ranks-evaluated; do
+  for pair in first:again first:plain first:resumed first:evaluated ranks:ranks-plain ranks:ranks-evaluated \
+    pipeline:pipeline-plain; do
     # the manifest has the run's folder
     check "bits: ${pair#*:} ends as ${pair%:*}" diff -r -x manifest.json \
       "$logs/${pair%:*}/step-00000060" "$logs/${pair#*:}/step-00000060"

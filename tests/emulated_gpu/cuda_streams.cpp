@@ -116,6 +116,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   emulated::go_on_until([&] { return stream->steps.empty(); });
   return cudaSuccess;
 }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (stream->captured_to != nullptr) return said(cudaErrorStreamCaptureUnsupported);
+  const std::lock_guard lock(machine().mutex);
+  while (!stream->steps.empty() && emulated::go_on()) {
+  }
+  return stream->steps.empty() ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(machine().mutex);
   if (event->captured_to != nullptr)  // of this stream itself; another would join the capture

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "runtime/proxy_device.h"
+#include "tessera/ops/collectives.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/op_def.h"
 
@@ -135,14 +139,25 @@ TEST_F(ExecutorTest, ConstantsAreThereBeforeTheFirstProgram) {
   EXPECT_EQ(read(executor->output("y")), (Floats{1, 2, 3}));
 }
 
-// Runs nothing; counts the calls, by which its clock goes, and notes programs.
+// Runs nothing; counts the calls, by which its clock goes, and notes what it is asked to.
 class CountingDevice final : public ProxyDevice {
  public:
-  void run(Op, const KernelCall&) override { ++(noting_ ? noted : now_); }
-  bool begin_capture() override { return noting_ = true; }
-  std::unique_ptr<CapturedProgram> end_capture() override {
+  void run(Op op, const KernelCall&) override {
+    if (noting_) {
+      ++noted_;
+      return;
+    }
+    ++now_;
+    log.emplace_back(op_name(op));
+  }
+  bool fuses(const Graph&, const Node& first, const Node& second) const override {
+    return first.op == Op::mul && second.op == Op::add;
+  }
+  bool captures() const override { return true; }
+  void begin_capture() override { noting_ = true; }
+  std::unique_ptr<CapturedWork> end_capture() override {
     noting_ = false;
-    return std::make_unique<Replay>(replays);
+    return std::make_unique<Replay>(log, std::to_string(std::exchange(noted_, 0)) + " captured");
   }
   void mark(std::size_t moment) override {
     moments.resize(moment + 1);
@@ -150,38 +165,143 @@ class CountingDevice final : public ProxyDevice {
   }
   double seconds_between(std::size_t from, std::size_t to) override { return moments[to] - moments[from]; }
 
+  // What ran since the last time.
+  std::vector<std::string> ran() { return std::exchange(log, {}); }
+
   std::vector<int> moments;
-  int noted = 0, replays = 0;
-  int num_runs() const { return now_; }
+  std::vector<std::string> log;
 
  private:
-  struct Replay final : CapturedProgram {
-    explicit Replay(int& counter) : count(counter) {}
-    void run() override { ++count; }
-    int& count;
+  struct Replay final : CapturedWork {
+    Replay(std::vector<std::string>& to, std::string words) : log(to), text(std::move(words)) {}
+    void run() override { log.push_back(text); }
+    std::vector<std::string>& log;
+    std::string text;
   };
 
-  int now_ = 0;
+  int now_ = 0, noted_ = 0;
   bool noting_ = false;
 };
 
+using Names = std::vector<std::string>;
+
+Executor make_on(CountingDevice& device, Graph graph) {
+  PlanOptions options{.reuse_memory = false};
+  options.fuses = [&](const Graph& g, const Node& a, const Node& b) { return device.fuses(g, a, b); };
+  Plan plan = compile(
+      graph, [](const Graph&, const Node&) { return 0; }, options);
+  return Executor(std::move(graph), std::move(plan), device);
+}
+
+// y = x times 2, `times` times over.
+ValueId scaled(Graph& graph, ValueId x, int times) {
+  for (int i = 0; i < times; ++i) x = scale(graph, "x", x, 2.0);
+  return x;
+}
+
+ValueId reduced(Graph& graph, ValueId x, Phase phase = Phase::forward) {
+  return emit(graph, Op::all_reduce, phase, "sum", CollectiveAttrs{.num_ranks = 2}, {x})[0];
+}
+
 // So that nothing is left to allocate after a run's first step.
-TEST_F(ExecutorTest, AProgramIsNotedRightAfterItsFirstRun) {
+TEST_F(ExecutorTest, AProgramIsCapturedRightAfterItsFirstRun) {
   Graph graph;
   const ValueId x = graph.add_input("x", kType, Role::batch);
   const ValueId zero = emit(graph, Op::zeros, Phase::init, "zero", ZerosAttrs{kType}, {})[0];
-  graph.mark_output("y", add(graph, "y", x, zero));
+  graph.mark_output("y", add(graph, "y", scaled(graph, x, 2), zero));
   CountingDevice device;
-  Plan plan = compile(graph, [](const Graph&, const Node&) { return 0; }, {});
-  Executor executor(std::move(graph), std::move(plan), device);
-  EXPECT_EQ(device.num_runs(), 1);
-  EXPECT_EQ(device.noted, 0);  // of the init program nothing
-  for (int run = 0; run < 3; ++run) {
+  Executor executor = make_on(device, std::move(graph));
+  EXPECT_EQ(device.ran(), (Names{"zeros"}));  // the init program, once
+  executor.run(Phase::forward);
+  EXPECT_EQ(device.ran(), (Names{"scale", "scale", "add"}));
+  for (int run = 0; run < 2; ++run) {
     executor.run(Phase::forward);
-    EXPECT_EQ(device.num_runs(), 2);
-    EXPECT_EQ(device.noted, 1);
-    EXPECT_EQ(device.replays, run);
+    EXPECT_EQ(device.ran(), (Names{"3 captured"}));
   }
+}
+
+// What the ranks sum is read three calls later; those run beside it. A short rest is not worth capturing.
+TEST_F(ExecutorTest, RanksMeetBetweenTheCapturedPartsOfAProgram) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  const ValueId sum = reduced(graph, scaled(graph, x, 4));
+  graph.mark_output("beside", scaled(graph, x, 3));
+  graph.mark_output("after", reduced(graph, scaled(graph, sum, 5)));
+  graph.mark_output("rest", scaled(graph, x, 2));
+  CountingDevice device;
+  Executor executor = make_on(device, std::move(graph));
+  executor.run(Phase::forward);
+  EXPECT_EQ(device.ran().size(), 16u);
+  executor.run(Phase::forward);
+  EXPECT_EQ(device.ran(),
+            (Names{"4 captured", "all_reduce", "3 captured", "5 captured", "all_reduce", "scale", "scale"}));
+}
+
+// The second of the pair has to wait, so both do.
+TEST_F(ExecutorTest, APairIsNotCutApart) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  const ValueId sum = reduced(graph, scaled(graph, x, 3));
+  graph.mark_output("beside", scaled(graph, x, 3));
+  graph.mark_output("after", scaled(graph, add(graph, "y", mul(graph, "xx", x, x), sum), 2));
+  CountingDevice device;
+  Executor executor = make_on(device, std::move(graph));
+  executor.run(Phase::forward);
+  device.ran();
+  executor.run(Phase::forward);
+  EXPECT_EQ(device.ran(), (Names{"3 captured", "all_reduce", "3 captured", "4 captured"}));
+}
+
+// Of the last micro-batch's backward pass, be it the first, too, or not.
+TEST_F(ExecutorTest, GradientsAreReducedBetweenTheCapturedPartsOfABackwardPass) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  for (const std::string name : {"one", "two"}) {
+    const ValueId before = graph.add_input(name, kType, Role::gradient);
+    ValueId sum = before;
+    for (int i = 0; i < 4; ++i) sum = emit(graph, Op::sum_to, Phase::backward, name, {}, {sum, x})[0];
+    graph.add_state_update(before, sum);
+    ValueId all = reduced(graph, sum, Phase::update);
+    for (int i = 0; i < 3; ++i) all = emit(graph, Op::scale, Phase::update, name, ScaleAttrs{2.0}, {all})[0];
+    graph.mark_output(name, all);
+  }
+  CountingDevice device;
+  Executor executor = make_on(device, std::move(graph));
+  const Names last{"4 captured", "all_reduce", "4 captured", "all_reduce"};
+  for (int step = 0; step < 2; ++step) {
+    for (const bool first : {true, false}) {
+      device.ran();
+      executor.run(Phase::backward, {.first_micro_batch = first});
+      executor.run(Phase::backward, {.first_micro_batch = first, .update_follows = true});
+      executor.run(Phase::update);
+      if (step == 0) continue;
+      Names all{"8 captured"};
+      all.insert(all.end(), last.begin(), last.end());
+      all.push_back("6 captured");
+      EXPECT_EQ(device.ran(), all) << first;
+    }
+  }
+}
+
+// The next forward pass begins while weights are still gathered, and waits where it reads the first of them.
+TEST_F(ExecutorTest, ACapturedForwardPassBeginsBeforeTheUpdatesCollectivesEnd) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  ValueId y = x;
+  for (const std::string name : {"one", "two"}) {
+    const ValueId weight = graph.add_input(name, kType, Role::parameter);
+    y = mul(graph, "y", scaled(graph, y, 3), weight);
+    graph.add_state_update(weight, reduced(graph, weight, Phase::update));
+  }
+  graph.mark_output("y", scaled(graph, y, 3));
+  CountingDevice device;
+  Executor executor = make_on(device, std::move(graph));
+  executor.run(Phase::forward);
+  executor.run(Phase::update);
+  EXPECT_EQ(device.ran().size(), 13u);
+  executor.run(Phase::forward);
+  executor.run(Phase::update);
+  EXPECT_EQ(device.ran(), (Names{"3 captured", "4 captured", "4 captured", "all_reduce", "all_reduce"}));
 }
 
 // A device may gather neighbours of one op, which a moment between them would keep it from.
@@ -192,8 +312,7 @@ TEST_F(ExecutorTest, NeighboursOfOneOpAreTimedTogether) {
   x = mul(graph, "squared", x, x);
   graph.mark_output("y", scale(graph, "y", x, 5.0));
   CountingDevice device;
-  Plan plan = compile(graph, [](const Graph&, const Node&) { return 0; }, {});
-  Executor executor(std::move(graph), std::move(plan), device);
+  Executor executor = make_on(device, std::move(graph));
   OpTimes times;
   executor.run(Phase::forward, {.times = &times});
   EXPECT_EQ(device.moments, (std::vector{0, 3, 4, 5}));

@@ -36,9 +36,9 @@ class DeviceMemory {
 };
 
 // Work that a device has noted as one piece.
-class CapturedProgram {
+class CapturedWork {
  public:
-  virtual ~CapturedProgram() = default;
+  virtual ~CapturedWork() = default;
   virtual void run() = 0;
 };
 
@@ -88,10 +88,12 @@ class Device {
   // moments.
   virtual void mark(std::size_t moment);
   virtual double seconds_between(std::size_t from, std::size_t to);
-  // Between begin_capture() and end_capture() work is noted and not run; the program then runs all of it at
-  // once, as often as asked. A device that cannot says so by false, and is asked for every node every time.
-  virtual bool begin_capture() { return false; }
-  virtual std::unique_ptr<CapturedProgram> end_capture() { return nullptr; }
+  // Between begin_capture() and end_capture() work is noted and not run; what they make runs all of it at
+  // once, as often as asked. Work in which ranks meet cannot be noted. A device that captures nothing is
+  // asked for every node every time.
+  virtual bool captures() const { return false; }
+  virtual void begin_capture() {}
+  virtual std::unique_ptr<CapturedWork> end_capture() { return nullptr; }
   virtual double peak_flops() = 0;  // measured once; 0 if unknown
   // Tries the ways to run each piece of work it has run so far, on the operands of its last run, which are
   // overwritten. Returns the best as text, for a device that is to decide alike; empty: nothing to choose.
@@ -102,7 +104,9 @@ class Device {
   }
   // What a user should know of how it has computed: what could be faster, and why it is not.
   virtual std::vector<std::string> remarks() const { return {}; }
-  virtual std::int64_t used_bytes() const { return 0; }  // of memory of its own, by everybody; 0: it has none
+  // Of memory of its own, if it has such: which it is among all machines', and what everybody uses of it.
+  virtual std::uint64_t memory_id() const { return 0; }
+  virtual std::int64_t used_bytes() const { return 0; }
   // Whether the host reads and writes this device's memory as its own. Where not: upload and download.
   virtual bool host_can_read() const { return true; }
 

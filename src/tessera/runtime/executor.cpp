@@ -2,9 +2,16 @@
 
 #include <algorithm>
 
-#include "tessera/ops/op_def.h"
+#include "tessera/ops/collectives.h"
+#include "tessera/runtime/in_flight.h"
 
 namespace tessera {
+namespace {
+
+// Of calls: fewer are given to a device as quickly as a captured piece of work.
+constexpr std::size_t kFewestCaptured = 3;
+
+}  // namespace
 
 Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weights_of,
                    const RankGroups* ranks, const Executor* scratch_of)
@@ -59,6 +66,7 @@ Executor::BoundCall Executor::bind(const Step& step, int slot) const {
   const std::vector<InPlace> pairs = in_place_pairs(node);
   const auto num_sums = std::ranges::count_if(pairs, [](const InPlace& pair) { return pair.always; });
   call.starts_sums = device_.can_start_sums(node.op) && std::ssize(call.first_additions) == num_sums;
+  call.meets_ranks = !node_traffic(graph_, node).empty();
   return call;
 }
 
@@ -111,20 +119,69 @@ void Executor::run(Phase phase, const ProgramRun& how) {
   if (phase == Phase::backward && how.update_follows) reduced_early_ = reduces_early_;
   const bool early = reduced_early_ && (phase == Phase::update || how.update_follows);
   if (phase == Phase::update) reduced_early_ = false;
-  const std::span<const BoundCall* const> calls = early ? program.early_order : program.order;
+  const Calls calls = early ? program.early_order : program.order;
   const bool starting = how.first_micro_batch && program.has_first_additions;
   if (how.times) return run_calls(calls, starting, how.times);
-  std::unique_ptr<CapturedProgram>& captured = starting ? program.captured_start : program.captured;
-  if (captured) return captured->run();
+  std::vector<Part>& parts = program.parts[starting][early];
+  for (const Part& part : parts) part.captured ? part.captured->run() : run_calls(part.calls, starting);
+  if (!parts.empty()) return;
   run_calls(calls, starting);
-  // Kernels are chosen now, and all of it can be noted at once: later steps allocate nothing. But ranks meet
-  // in the host, which a capture cannot note, and the init program does not run again.
-  if (ranks_ || phase == Phase::init || !device_.begin_capture()) return;
-  run_calls(calls, starting);
-  captured = device_.end_capture();
+  // Kernels are chosen now, and all of it can be noted at once: later steps allocate nothing. The init
+  // program does not run again.
+  if (phase == Phase::init || !device_.captures()) return;
+  parts = cut_into_parts(phase, calls);
+  capture(parts, starting);
 }
 
-void Executor::run_calls(std::span<const BoundCall* const> calls, bool starting, OpTimes* times) {
+// Ranks meet in the host, which a capture cannot note. And what is captured waits for all that it touches
+// before it begins: a part ends where the program would wait for a collective that other work may run beside.
+std::vector<Executor::Part> Executor::cut_into_parts(Phase phase, Calls calls) const {
+  InFlight under_way;
+  const auto start = [&](const BoundCall& call) {
+    under_way.start(byte_ranges(call.inputs), byte_ranges(call.outputs, call.workspace));
+  };
+  const auto waits = [&](const BoundCall& call) {
+    return under_way.wait_before(byte_ranges(call.inputs), byte_ranges(call.outputs, call.workspace)) >= 0;
+  };
+  if (phase == Phase::forward) {  // while the update's last collectives still gather weights
+    const Executor& training = weights_of_ ? *weights_of_ : *this;
+    for (const BoundCall& call : training.programs_[0][static_cast<std::size_t>(Phase::update)][0].calls) {
+      if (call.meets_ranks) {
+        start(call);
+      } else {
+        waits(call);
+      }
+    }
+  }
+  std::vector<Part> parts;
+  std::size_t begin = 0;
+  const auto end_part = [&](std::size_t end) {
+    if (end > begin) parts.push_back({calls.subspan(begin, end - begin), nullptr});
+    begin = end;
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i]->meets_ranks) {
+      end_part(i);
+      start(*calls[i]);
+      end_part(i + 1);
+    } else if (waits(*calls[i])) {
+      end_part(calls[i]->fused ? i - 1 : i);
+    }
+  }
+  end_part(calls.size());
+  return parts;
+}
+
+void Executor::capture(std::vector<Part>& parts, bool starting) {
+  for (Part& part : parts) {
+    if (part.calls.size() < kFewestCaptured) continue;
+    device_.begin_capture();
+    run_calls(part.calls, starting);
+    part.captured = device_.end_capture();
+  }
+}
+
+void Executor::run_calls(Calls calls, bool starting, OpTimes* times) {
   std::vector<Op> timed;
   if (times) device_.mark(0);
   for (std::size_t i = 0; i < calls.size(); ++i) {

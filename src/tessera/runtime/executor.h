@@ -71,6 +71,13 @@ class Executor {
     bool fused = false;  // with the call before it
     std::vector<TensorView> first_additions;
     bool starts_sums = false;  // its kernel begins all of them itself
+    bool meets_ranks = false;  // it talks with other ranks
+  };
+  using Calls = std::span<const BoundCall* const>;
+  // Of a program that a device has captured: where ranks meet, or what lies between.
+  struct Part {
+    Calls calls;
+    std::unique_ptr<CapturedWork> captured;  // null: call by call
   };
   // One program on one slot.
   struct BoundProgram {
@@ -79,8 +86,8 @@ class Executor {
     // Where gradients are reduced early: a backward program with these reductions, the update without them.
     std::vector<const BoundCall*> early_order;
     bool has_first_additions = false;
-    // The second, where there are first additions, of first micro-batches.
-    std::unique_ptr<CapturedProgram> captured, captured_start;
+    // Captured: [of first micro-batches, where there are first additions][in the early order].
+    std::array<std::array<std::vector<Part>, 2>, 2> parts;
   };
 
   std::byte* address(const Location& location, int slot) const;
@@ -88,7 +95,9 @@ class Executor {
   BoundProgram bind(const std::vector<Step>& steps, int slot) const;
   KernelCall kernel_call(const BoundCall& call, bool starting) const;
   void bind_early_orders();
-  void run_calls(std::span<const BoundCall* const> calls, bool starting, OpTimes* times = nullptr);
+  void run_calls(Calls calls, bool starting, OpTimes* times = nullptr);
+  std::vector<Part> cut_into_parts(Phase phase, Calls calls) const;
+  void capture(std::vector<Part>& parts, bool starting);
 
   Graph graph_;
   Plan plan_;

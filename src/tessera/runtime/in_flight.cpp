@@ -15,6 +15,13 @@ bool overlap(std::span<const ByteRange> some, std::span<const ByteRange> others)
 
 }  // namespace
 
+std::vector<ByteRange> byte_ranges(std::span<const TensorView> views, std::span<const std::byte> more) {
+  std::vector<ByteRange> all;
+  for (const TensorView& view : views) all.push_back(byte_range(view));
+  if (!more.empty()) all.push_back(byte_range(more));
+  return all;
+}
+
 std::int64_t InFlight::start(std::vector<ByteRange> reads, std::vector<ByteRange> writes) {
   pieces_.push_back({std::move(reads), std::move(writes)});
   return first_ + std::ssize(pieces_) - 1;

@@ -1,6 +1,6 @@
 // InFlight: which memory the pieces of work that a device runs beside its main work, one after the other,
 // read and write, so that the main work waits for exactly those it needs. A device with a stream of its own
-// for collectives keeps one.
+// for collectives keeps one, and the Executor cuts programs by one.
 //
 // By addresses, not by nodes of a plan: what the arena gives to another value while a collective still reads
 // it, what another executor reads, what the host uploads or downloads are all found by the one rule.
@@ -27,6 +27,7 @@ inline ByteRange byte_range(const TensorView& view) {
 inline ByteRange byte_range(std::span<const std::byte> bytes) {
   return {bytes.data(), bytes.data() + bytes.size()};
 }
+std::vector<ByteRange> byte_ranges(std::span<const TensorView> views, std::span<const std::byte> more = {});
 
 class InFlight {
  public:

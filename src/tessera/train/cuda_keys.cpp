@@ -5,8 +5,10 @@
 namespace tessera {
 
 void declare_cuda(ConfigSchema& s, CudaKeys& cuda) {
-  s.boolean("cuda.graphs", &cuda.graphs,
-            "each program as one CUDA graph; false: node by node, for a profiler. Same bits");
+  s.boolean(
+      "cuda.graphs", &cuda.graphs,
+      "each program, or what lies between its collectives, as one CUDA graph; false: node by node, for a "
+      "profiler. Same bits");
   s.text("cuda.tuning", &cuda.tuning,
          "how matrix products are computed: a file of `tessera tune`; empty: as cuBLASLt proposes");
   s.integer(

@@ -10,7 +10,7 @@ namespace tessera {
 class ConfigSchema;
 
 struct CudaKeys {
-  bool graphs = true;  // each program as one CUDA graph
+  bool graphs = true;  // programs, or what lies between their collectives, as CUDA graphs
   std::string tuning;  // file of `tessera tune`; empty: products as the library proposes
   std::int64_t attention_scratch_mb = 1024;
   bool operator==(const CudaKeys&) const = default;

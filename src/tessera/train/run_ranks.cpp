@@ -13,7 +13,7 @@ void run_ranks(const Mesh& mesh, bool under_mpi,
       TS_CHECK(world.size() == num_ranks,
                "parallel.tp = {} times pp = {} times dp = {} are {} ranks, but the launcher started {}",
                mesh.tp, mesh.pp, mesh.dp, num_ranks, world.size());
-      // One rank alone runs as it does without a launcher: on a GPU its steps are captured.
+      // One rank alone runs as it does without a launcher.
       rank_program(world.size() == 1 ? nullptr : &world);
     });
     return;

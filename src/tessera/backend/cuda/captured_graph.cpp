@@ -7,7 +7,7 @@
 namespace tessera::cuda {
 namespace {
 
-class CapturedGraph final : public CapturedProgram {
+class CapturedGraph final : public CapturedWork {
  public:
   CapturedGraph(cudaGraph_t graph, cudaStream_t stream, std::function<void()> before_run)
       : stream_(stream), before_run_(std::move(before_run)) {
@@ -36,7 +36,7 @@ void begin_capture(cudaStream_t stream) {
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin to note work");
 }
 
-std::unique_ptr<CapturedProgram> end_capture(cudaStream_t stream, std::function<void()> before_run) {
+std::unique_ptr<CapturedWork> end_capture(cudaStream_t stream, std::function<void()> before_run) {
   cudaGraph_t graph = nullptr;
   check_cuda(cudaStreamEndCapture(stream, &graph), "note work");
   return std::make_unique<CapturedGraph>(graph, stream, std::move(before_run));

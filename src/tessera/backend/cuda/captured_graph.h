@@ -1,4 +1,5 @@
-// A stream's work noted as a CUDA graph and run as one. Used by the CUDA device for whole programs.
+// A stream's work noted as a CUDA graph and run as one. Used by the CUDA device for programs and parts of
+// them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,6 +13,6 @@ namespace tessera::cuda {
 
 void begin_capture(cudaStream_t stream);
 // `before_run`: what the stream has to be given before the graph, and on which GPU.
-std::unique_ptr<CapturedProgram> end_capture(cudaStream_t stream, std::function<void()> before_run);
+std::unique_ptr<CapturedWork> end_capture(cudaStream_t stream, std::function<void()> before_run);
 
 }  // namespace tessera::cuda

@@ -14,6 +14,7 @@
 #include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/stopwatch.h"
 #include "tessera/backend/cuda/transfers.h"
+#include "tessera/base/philox.h"
 #include "tessera/comm/device_communicator.h"
 
 namespace tessera {
@@ -30,24 +31,31 @@ constexpr Kernel kKernels[] = {
 
 class GpuMemory final : public DeviceMemory {
  public:
-  GpuMemory(std::int64_t num_bytes, cudaStream_t stream) {
+  GpuMemory(std::int64_t num_bytes, cudaStream_t stream, cuda::SideStream& side) : side_(side) {
     if (num_bytes == 0) return;
     const auto size = static_cast<std::size_t>(num_bytes);
-    std::size_t available = 0, total = 0;
-    check_cuda(cudaMemGetInfo(&available, &total), "ask for free memory");
-    TS_CHECK(size <= available, "cuda: the plan needs {} bytes, but {} of the GPU's {} are free", num_bytes,
-             available, total);
-    check_cuda(cudaMalloc(&data_, size), "allocate the arena");
+    const cudaError_t status = cudaMalloc(&data_, size);
+    if (status == cudaErrorMemoryAllocation) {
+      std::size_t available = 0, total = 0;
+      check_cuda(cudaMemGetInfo(&available, &total), "ask for free memory");
+      fail("cuda: the plan needs {} bytes, but {} of the GPU's {} are free", num_bytes, available, total);
+    }
+    check_cuda(status, "allocate the arena");
     check_cuda(cudaMemsetAsync(data_, 0, size, stream), "clear the arena");
     check_cuda(cudaStreamSynchronize(stream), "clear the arena");
   }
-  ~GpuMemory() override { cudaFree(data_); }
+  // Other ranks may still read it, until this one's collectives have ended. They do not where NCCL waits for
+  // a rank that has failed: then the memory goes with the process, which is about to end.
+  ~GpuMemory() override {
+    if (side_.finish()) cudaFree(data_);
+  }
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
   std::byte* data() override { return static_cast<std::byte*>(data_); }
 
  private:
   void* data_ = nullptr;
+  cuda::SideStream& side_;
 };
 
 cudaDeviceProp properties_of(int ordinal) {
@@ -78,7 +86,7 @@ class CudaDevice final : public Device {
   bool host_can_read() const override { return false; }
   std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
     made_current(ordinal_);
-    return std::make_unique<GpuMemory>(num_bytes, stream_.get());
+    return std::make_unique<GpuMemory>(num_bytes, stream_.get(), side_);
   }
   std::int64_t workspace_bytes(const Graph& graph, const Node& node) const override {
     made_current(ordinal_);
@@ -138,6 +146,7 @@ class CudaDevice final : public Device {
   }
   std::unique_ptr<DeviceLink> link(Communicator& world) override {
     ready();
+    linked_ = true;
     return cuda::make_rank_link(world, ordinal_);
   }
   void reserve_messages(const RankGroups& ranks, int to, std::int64_t bytes, int count) override {
@@ -171,15 +180,29 @@ class CudaDevice final : public Device {
   double seconds_between(std::size_t from, std::size_t to) override {
     return stopwatch_.seconds_between(from, to);
   }
-  bool begin_capture() override {
-    if (!graphs_) return false;
+  bool captures() const override { return graphs_; }
+  // Making a graph may hold up the process's other ranks in the driver, or wait for this GPU: so nothing
+  // there waits for them.
+  void begin_capture() override {
     ready();
+    if (linked_) {
+      side_.before_all();
+      check_cuda(cudaStreamSynchronize(stream_.get()), "end what other ranks wait for");
+    }
+    side_.begin_noting();
     cuda::begin_capture(stream_.get());
-    return true;
   }
-  std::unique_ptr<CapturedProgram> end_capture() override {
+  // A graph cannot wait for what began outside of it, so the stream waits before it.
+  std::unique_ptr<CapturedWork> end_capture() override {
     ready();
-    return cuda::end_capture(stream_.get(), [this] { ready(); });
+    return cuda::end_capture(stream_.get(), [this, touched = side_.end_noting()] {
+      ready();
+      side_.before(touched.reads, touched.writes);
+    });
+  }
+  std::uint64_t memory_id() const override {
+    const auto uuid = properties_of(ordinal_).uuid;
+    return name_hash({uuid.bytes, sizeof(uuid.bytes)}) | 1;
   }
   std::int64_t used_bytes() const override {
     made_current(ordinal_);
@@ -232,7 +255,7 @@ class CudaDevice final : public Device {
 
   int ordinal_;
   std::unique_ptr<Device> host_;
-  bool graphs_;
+  bool graphs_, linked_ = false;
   cuda::Stream stream_;
   cuda::GemmPlans gemms_;
   cuda::CudnnAttention cudnn_;

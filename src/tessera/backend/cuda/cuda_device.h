@@ -19,7 +19,7 @@ struct CudaOptions {
   // How to compute what can be computed in several ways: text from Device::search_choices(), and the file it
   // came from, for messages. Empty: as the libraries propose.
   std::string choices, choices_file;
-  bool graphs = true;  // run each program as one CUDA graph; the bits are the same without
+  bool graphs = true;  // run programs, or what lies between their collectives, as CUDA graphs; same bits
   std::int64_t attention_scratch_bytes = std::int64_t{1} << 30;  // cudnn_attention.h
 };
 

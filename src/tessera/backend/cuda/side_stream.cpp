@@ -1,42 +1,60 @@
 #include "tessera/backend/cuda/side_stream.h"
 
-#include <vector>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 namespace tessera::cuda {
-namespace {
-
-std::vector<ByteRange> ranges(std::span<const TensorView> views, std::span<const std::byte> more = {}) {
-  std::vector<ByteRange> all;
-  for (const TensorView& view : views) all.push_back(byte_range(view));
-  if (!more.empty()) all.push_back(byte_range(more));
-  return all;
-}
-
-}  // namespace
 
 void SideStream::begin() {
+  TS_ASSERT(!noting_);
   begun_.record(main_);
   begun_.hold(side_.get());
 }
 
 void SideStream::end(std::span<const TensorView> reads, std::span<const TensorView> writes,
                      std::span<const std::byte> scratch) {
-  ended(in_flight_.start(ranges(reads), ranges(writes, scratch))).record(side_.get());
+  ended(in_flight_.start(byte_ranges(reads), byte_ranges(writes, scratch))).record(side_.get());
 }
 
 void SideStream::before(const KernelCall& call) {
-  if (!in_flight_.empty()) before(ranges(call.inputs), ranges(call.outputs, call.workspace));
+  if (noting_ || !in_flight_.empty())
+    before(byte_ranges(call.inputs), byte_ranges(call.outputs, call.workspace));
 }
 
 void SideStream::before(std::span<const ByteRange> reads, std::span<const ByteRange> writes) {
+  if (noting_) {
+    noted_.reads.insert(noted_.reads.end(), reads.begin(), reads.end());
+    noted_.writes.insert(noted_.writes.end(), writes.begin(), writes.end());
+    return;
+  }
   wait_for(in_flight_.wait_before(reads, writes));
+}
+
+void SideStream::begin_noting() {
+  noting_ = true;
+}
+
+Touched SideStream::end_noting() {
+  noting_ = false;
+  return std::exchange(noted_, {});
 }
 
 void SideStream::before_all() {
   wait_for(in_flight_.wait_for_all());
 }
 
+bool SideStream::finish() const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(10);
+  cudaError_t status = cudaSuccess;
+  while ((status = cudaStreamQuery(side_.get())) == cudaErrorNotReady && Clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return status != cudaErrorNotReady;
+}
+
 void SideStream::wait_for(std::int64_t number) {
+  TS_ASSERT(!noting_);
   if (number >= 0) ended(number).hold(main_);
 }
 

@@ -8,12 +8,18 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "tessera/backend/cuda/cuda_stream.h"
 #include "tessera/runtime/device.h"
 #include "tessera/runtime/in_flight.h"
 
 namespace tessera::cuda {
+
+// What several pieces of work read and write.
+struct Touched {
+  std::vector<ByteRange> reads, writes;
+};
 
 class SideStream {
  public:
@@ -36,6 +42,12 @@ class SideStream {
   void before(const KernelCall& call);
   void before(std::span<const ByteRange> reads, std::span<const ByteRange> writes);
   void before_all();
+  // Waits for the end of all that it was given; false: not within some seconds.
+  bool finish() const;
+
+  // Between the two the main stream is given work for later: nothing waits, and what it will touch is noted.
+  void begin_noting();
+  Touched end_noting();
 
  private:
   void begin();
@@ -52,6 +64,8 @@ class SideStream {
   Event begun_;
   std::array<Event, 64> ended_;
   InFlight in_flight_;
+  bool noting_ = false;
+  Touched noted_;
 };
 
 }  // namespace tessera::cuda
