@@ -37,24 +37,36 @@ std::byte* PeerCommunicator::seen(int rank, std::size_t index, std::int64_t offs
   return static_cast<std::byte*>(const_cast<void*>(data)) + offset;
 }
 
-// A failure between the meetings waits for the second: until then the others count on this rank's memory.
+// Who has come to the first meeting comes to the second, whatever fails in between, here or elsewhere: the
+// others count on this rank's memory, and it may go only when its stream has waited for them.
 void PeerCommunicator::together(DeviceStream stream, const std::function<void()>& work) {
-  const Moments& own = *moments_[static_cast<std::size_t>(rank())];
+  Moments& own = *moments_[static_cast<std::size_t>(rank())];
   own.ready.record(stream);
   all_shown_.resize(shown_.size() * static_cast<std::size_t>(size()));
   const std::int64_t words = 2 * std::ssize(shown_);
   host_.all_gather(shown_.data(), all_shown_.data(), {1, words}, DType::i32);
   std::exception_ptr failure;
-  try {
+  const auto attempt = [&](const auto& part) {
+    try {
+      part();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  attempt([&] {
     for (const auto& peer : moments_) peer->ready.hold(stream);
     work();
     own.done.record(stream);
-  } catch (...) {
-    failure = std::current_exception();
+  });
+  const std::int64_t call = ++own.calls;
+  own.calls.notify_all();
+  for (const auto& peer : moments_) {
+    for (std::int64_t seen; (seen = peer->calls) < call;) peer->calls.wait(seen);
   }
-  host_.barrier();
+  attempt([&] {
+    for (const auto& peer : moments_) peer->done.hold(stream);
+  });
   if (failure) std::rethrow_exception(failure);
-  for (const auto& peer : moments_) peer->done.hold(stream);
 }
 
 // Each rank adds up its share of the elements and writes it to all.

@@ -7,6 +7,7 @@
 // memory. The sums have the bits of the host's communicators.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -32,6 +33,7 @@ class PeerCommunicator final : public DeviceCommunicator {
  private:
   struct Moments {
     Event ready, done;
+    std::atomic<std::int64_t> calls = 0;  // whose work it has given
   };
 
   void show(const void* data) { shown_.assign(1, data); }
