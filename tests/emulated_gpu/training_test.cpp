@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <set>
 #include <sstream>
 
 #include "emulated_gpu/stream.h"
 #include "tessera/base/atomic_file.h"
+#include "tessera/comm/device_communicator.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/golden_check.h"
 #include "tessera/train/training_step.h"
@@ -17,6 +19,12 @@
 
 namespace tessera {
 namespace {
+
+// "key=value ..."
+void set_keys(RunConfig& config, const std::string& text) {
+  std::istringstream words(text);
+  apply_overrides(config, std::vector<std::string>(std::istream_iterator<std::string>(words), {}));
+}
 
 struct GoldenCase {
   const char *model, *layout;
@@ -42,8 +50,7 @@ TEST_P(GoldenGpuTest, IsWithinBounds) {
   RunConfig config;
   config.train.micro_batch = 0;
   config.threads = 1;
-  std::istringstream words(std::string("device=cuda ") + GetParam().layout);
-  apply_overrides(config, std::vector<std::string>(std::istream_iterator<std::string>(words), {}));
+  set_keys(config, std::string("device=cuda ") + GetParam().layout);
   std::size_t checked = 0;
   run_ranks(config, false, [&](Communicator* world) {
     const auto folder = std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden" / GetParam().model;
@@ -54,6 +61,24 @@ TEST_P(GoldenGpuTest, IsWithinBounds) {
       EXPECT_TRUE(line.passed()) << line.quantity << ": " << line.error << ", bound " << line.bound;
   });
   EXPECT_GT(checked, 20u);
+}
+
+// The others may be anywhere then, and still read what is its own.
+TEST(GpuRanksTest, OneThatFindsNoRoomEndsTheRunWithItsMessage) {
+  emulated::set_num_gpus(1);
+  RunConfig config;
+  config.train.micro_batch = 0;
+  config.threads = 1;
+  set_keys(config, "device=cuda precision=fp32 parallel.tp=8");
+  const auto folder = std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden/llama";
+  for (int time = 0; time < 3; ++time) {
+    try {
+      run_ranks(config, false, [&](Communicator* world) { run_golden_check(folder, config, world); });
+      ADD_FAILURE() << "eight ranks had room";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("of the GPU's"), std::string::npos) << e.what();
+    }
+  }
 }
 
 constexpr const char* kLast = "step-00000006";
@@ -179,9 +204,12 @@ constexpr GpuLayout kLayouts[] = {
     {"dp_zero1_on_one", "parallel.dp=2 parallel.zero1=true", 1,
      "2 ranks on 1 GPU of one process, through GPU memory"},
     {"dp_zero1_on_two", "parallel.dp=2 parallel.zero1=true", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99"},
+    {"buckets_on_two", "parallel.dp=2 parallel.zero1=true parallel.bucket_mb=1 model.ffn_size=1024", 2,
+     "2 ranks on 2 GPUs, by NCCL 9.99.99"},
     {"tp_on_two", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99"},
     {"pp_on_one", "parallel.pp=2 train.micro_batch=1", 1,
      "2 ranks on 1 GPU of one process, through GPU memory"},
+    {"pp_on_two", "parallel.pp=2 train.micro_batch=1", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99"},
     {"pp_dp_on_two", "parallel.pp=2 parallel.dp=2 train.micro_batch=1", 2,
      "4 ranks on 2 GPUs of one process, through GPU memory"},
 };
@@ -193,17 +221,62 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GpuLayoutTest, testing::ValuesIn(kLayouts),
 TEST_P(GpuLayoutTest, TracksTheCpuAndAllocatesNothingInAStep) {
   run.config.precision = PrecisionName::fp32;
   run.config.model.architecture.attention.kv_heads = 2;
-  run.config.device = DeviceName::cpu;
-  train_into("cpu");
-  run.config.device = DeviceName::cuda;
   emulated::set_num_gpus(GetParam().gpus);
-  std::istringstream words(GetParam().keys);
-  apply_overrides(run.config, std::vector<std::string>(std::istream_iterator<std::string>(words), {}));
+  set_keys(run.config, GetParam().keys);
   const Seen seen = train_into("gpus");
-  EXPECT_NE(seen.message_with(GetParam().talk), "") << "how the ranks talk";
+  run.config.device = DeviceName::cpu;
+  run.config.parallel = {};
+  train_into("cpu");
+  const std::string talk = seen.message_with("ranks talk: ");
+  EXPECT_EQ(talk, std::string("ranks talk: ") + GetParam().talk);
+  EXPECT_NE(seen.message_with("GPU memory: "), "");
   expect_losses("gpus", "cpu", 1e-5);
   for (std::size_t step = 1; step < seen.allocations.size(); ++step)
     EXPECT_EQ(seen.allocations[step], seen.allocations[0]) << "step " << step + 1;
+}
+
+TEST_P(GpuLayoutTest, TakesWhatWasPlanned) {
+  emulated::set_num_gpus(GetParam().gpus);
+  set_keys(run.config, GetParam().keys);
+  const std::unique_ptr<Model> model = make_model(run.config, kTinyVocab);
+  const bool pipeline = run.config.parallel.pp > 1;
+  std::mutex mutex;
+  std::map<std::uint64_t, std::int64_t> planned, taken;  // by GPU
+  run_ranks(run.config, false, [&](Communicator* world) {
+    const std::unique_ptr<Device> device = make_device(run.config, world);
+    world->barrier();
+    const std::int64_t before = device->used_bytes();
+    world->barrier();
+    const TrainingStep step(*model, training_graph_options(run.config), layout_of(run.config), 0, *device,
+                            world);
+    world->barrier();
+    const DeviceMessages* const messages = step.ranks()->messages();
+    EXPECT_EQ(messages != nullptr && messages->reserved_bytes() > 0, pipeline);
+    {
+      const std::lock_guard lock(mutex);
+      planned[device->memory_id()] +=
+          step.executor().allocated_bytes() + (pipeline ? messages->reserved_bytes() : 0);
+      taken[device->memory_id()] = device->used_bytes() - before;
+    }
+    world->barrier();  // until all have looked, the steps stay
+  });
+  EXPECT_EQ(std::ssize(planned), GetParam().gpus);
+  EXPECT_EQ(planned, taken);
+}
+
+TEST_P(GpuLayoutTest, SameBitsWithAndWithoutGraphs) {
+  run.config.precision = PrecisionName::fp32;  // quicker
+  emulated::set_num_gpus(GetParam().gpus);
+  set_keys(run.config, GetParam().keys);
+  const std::int64_t before = emulated::counts().graph_launches;
+  train_into("graphs");
+  const std::int64_t graphs = emulated::counts().graph_launches - before;
+  EXPECT_GE(graphs, 2 * 5 * 3)
+      << "of two ranks, in five steps: of a forward and a backward pass and an update";
+  run.config.cuda.graphs = false;
+  train_into("plain");
+  EXPECT_EQ(emulated::counts().graph_launches - before, graphs);
+  expect_same_bits(run, "graphs", "plain", kLast);
 }
 
 }  // namespace

@@ -110,6 +110,24 @@ TEST(JobPlanTest, AStageKeepsAsManyMicroBatchesAsItsScheduleHasInFlight) {
   }
 }
 
+// One to the next stage and one to the one before for each micro-batch that the earlier of the two may hold.
+TEST(JobPlanTest, MessagesHaveRoomForAllThatCanBeOnTheirWay) {
+  constexpr std::int64_t kMessage = kSeqLen * kWidth * 4;
+  Layout layout{.mesh = {4, 1, 1}, .layers_per_stage = {2, 2, 2, 2}};
+  const auto messages = [&] {
+    std::vector<std::int64_t> counts;
+    for (const StagePlan& stage : plan_llama(layout).stages) {
+      EXPECT_EQ(stage.message_bytes % kMessage, 0);
+      counts.push_back(stage.message_bytes / kMessage);
+    }
+    return counts;
+  };
+  EXPECT_EQ(messages(), (std::vector<std::int64_t>{4, 4 + 3, 3 + 2, 2}));
+  layout.schedule = ScheduleKind::gpipe;
+  EXPECT_EQ(messages(), (std::vector<std::int64_t>{8, 16, 16, 8}));
+  EXPECT_EQ(plan_llama({}).stages[0].message_bytes, 0);
+}
+
 TEST(JobPlanTest, GradientTrafficIsTheTextbooks) {
   for (int dp : {2, 4, 8}) {
     const JobPlan all_reduce = plan_llama({.mesh = {1, dp, 1}}),
@@ -143,8 +161,8 @@ TEST(JobPlanTest, PlansGpt3OnSixteenThousandRanks) {
       EXPECT_EQ(stage.layers.size(), 12u);
       state += stage.memory.optimizer_state;
     }
-    // Two fp32 numbers and half of one per parameter; positions, norms and biases added to row products are on all tp
-    // ranks, the tied embedding, padded by 15 rows, on two stages.
+    // Two fp32 numbers and half of one per parameter; positions, norms and biases added to row products are
+    // on all tp ranks, the tied embedding, padded by 15 rows, on two stages.
     const std::int64_t d = 12288, table = (50257 + 15) * d, replicated = 2048 * d + 96 * 6 * d + 2 * d;
     const std::int64_t sharded = job.num_parameters - 50257 * d - replicated;
     EXPECT_EQ(state * dp * 32, 10 * (sharded + 2 * table + 32 * replicated));

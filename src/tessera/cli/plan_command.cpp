@@ -39,12 +39,14 @@ void print_memory(const JobPlan& job) {
   row("logits", &MemoryReport::logits);
   row("constants, alignment", &MemoryReport::constants);
   row("total", &MemoryReport::total);
+  if (job.stages.size() > 1)
+    print_row(job, "and its messages", [](const StagePlan& stage) { return stage.message_bytes; });
 }
 
-// Of the arena: what a driver and its libraries take beside it is some hundred MB more.
+// Of the arena and the messages: what a driver and its libraries take beside them is some hundred MB more.
 void print_fit(const JobPlan& job) {
   std::int64_t most = 0;
-  for (const StagePlan& stage : job.stages) most = std::max(most, stage.memory.total);
+  for (const StagePlan& stage : job.stages) most = std::max(most, stage.memory.total + stage.message_bytes);
   fmt::print("a rank of {} fits a device of", human(most));
   for (const std::int64_t gigabytes : {16, 80, 141}) {
     fmt::print("{} {} GB: {}", gigabytes > 16 ? "," : "", gigabytes,

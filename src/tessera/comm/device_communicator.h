@@ -69,6 +69,7 @@ class DeviceMessages {
   virtual ~DeviceMessages() = default;
   // Room for `count` messages of `bytes` on their way to rank `to` at once, so that sends allocate nothing.
   virtual void reserve(int to, std::int64_t bytes, int count) = 0;
+  virtual std::int64_t reserved_bytes() const = 0;
   virtual void send(const void* data, std::int64_t bytes, int to, int tag, DeviceStream stream) = 0;
   virtual void receive(void* data, std::int64_t bytes, int from, int tag, DeviceStream stream) = 0;
 };

@@ -28,7 +28,10 @@ RankGroups::RankGroups(Communicator& world, const Mesh& mesh, const RankGroupOpt
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g]) device_groups_[g] = link_->connect(*groups_[g]);
   }
-  if (mesh.pp > 1) messages_ = link_->connect_messages(this->group(Group::pp));
+  if (mesh.pp == 1) return;
+  messages_ = link_->connect_messages(this->group(Group::pp));
+  if (messages_ == nullptr && device_groups_[static_cast<std::size_t>(Group::pp)] != nullptr)
+    link_text_ += ", the pipeline's messages through host memory";
 }
 
 RankGroups::~RankGroups() = default;

@@ -2,6 +2,7 @@
 
 #include "tessera/ops/op_def.h"
 #include "tessera/runtime/make_executor.h"
+#include "tessera/train/message_room.h"
 
 namespace tessera {
 namespace {
@@ -53,6 +54,8 @@ JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const 
         plan_on(device, mine.graph, {.num_slots = job.schedule.slots_needed[static_cast<std::size_t>(rank)]});
     stage.memory = report_memory(mine.graph, stage.plan);
     stage.traffic = report_traffic(mine.graph, mine.messages, job.layout.num_micro_batches);
+    for (const MessageRoom& room : message_rooms(job.schedule, rank, mine.messages, mine.graph))
+      stage.message_bytes += room.count * room.bytes;
     stage.graph = std::move(mine.graph);
     job.stages.push_back(std::move(stage));
   }

@@ -22,6 +22,7 @@ struct StagePlan {
   Graph graph;
   Plan plan;
   MemoryReport memory;
+  std::int64_t message_bytes = 0;  // on their way at once, beside the arena (message_room.h)
   std::vector<TrafficLine> traffic;
 };
 
@@ -36,6 +37,7 @@ struct JobPlan {
   ScheduleTiming timing;  // with the flops of the stages as times
 };
 
-JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const Layout& layout, const Device& device);
+JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const Layout& layout,
+                 const Device& device);
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/parse_json.h"
+#include "tessera/comm/device_communicator.h"
 #include "tessera/metrics/curve_svg.h"
 #include "tessera/metrics/human.h"
 #include "tessera/metrics/process_memory.h"
@@ -150,13 +151,28 @@ std::string memory_line(const TrainingStep& step, const Communicator* world) {
 
 std::string memory_taken_line(const TrainingStep& step, const Evaluator* evaluator,
                               std::int64_t used_before) {
-  const std::int64_t planned =
-      step.executor().allocated_bytes() + (evaluator ? evaluator->allocated_bytes() : 0);
-  const std::int64_t taken = step.executor().device().used_bytes() - used_before;
+  const Device& device = step.executor().device();
+  std::int64_t planned = step.executor().allocated_bytes() + (evaluator ? evaluator->allocated_bytes() : 0);
+  std::int64_t num_ranks = 1;
+  if (const RankGroups* const ranks = step.ranks()) {
+    struct Share {
+      std::uint64_t memory = 0;
+      std::int64_t planned = 0;
+    };
+    if (ranks->messages() != nullptr) planned += ranks->messages()->reserved_bytes();
+    const Share own{device.memory_id(), planned};
+    std::vector<Share> all(static_cast<std::size_t>(ranks->world().size()));
+    ranks->world().all_gather(&own, all.data(), {1, sizeof(own) / sizeof(std::int32_t)}, DType::i32);
+    std::erase_if(all, [&](const Share& share) { return share.memory != own.memory; });
+    num_ranks = std::ssize(all);
+    planned = 0;
+    for (const Share& share : all) planned += share.planned;
+  }
   const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   return fmt::format(
-      "GPU memory: {:.0f} MB planned, {:.0f} MB taken from the driver ({:.0f} MB were in use before)",
-      mb(planned), mb(taken), mb(used_before));
+      "GPU memory: {:.0f} MB planned{}, {:.0f} MB taken from the driver ({:.0f} MB were in use before)",
+      mb(planned), num_ranks > 1 ? fmt::format(" by {} ranks", num_ranks) : "",
+      mb(device.used_bytes() - used_before), mb(used_before));
 }
 
 TrainSummary summary_of_log(const RunConfig& config, std::int64_t steps_done) {

@@ -1,9 +1,9 @@
 #include "tessera/train/stage_runner.h"
 
-#include <map>
 #include <utility>
 
 #include "tessera/pipeline/channel.h"
+#include "tessera/train/message_room.h"
 
 namespace tessera {
 
@@ -14,25 +14,10 @@ StageRunner::StageRunner(Executor& executor, std::vector<StageMessages> messages
       schedule_(std::move(schedule)),
       ranks_(ranks),
       pp_rank_(ranks ? ranks->at().pp : 0) {
-  if (ranks) reserve_messages();
-}
-
-// For all that can be on its way, so that no step allocates.
-void StageRunner::reserve_messages() {
-  std::map<std::pair<int, std::int64_t>, int> counts;  // by receiver and bytes
-  const auto count = [&](const Instruction& message, const std::vector<ValueId>& values) {
-    for (ValueId v : values) {
-      counts[{peer_rank(schedule_, pp_rank_, message), executor_.view(v).num_bytes()}] +=
-          channel_capacity(schedule_, channel_index(schedule_, pp_rank_, message));
-    }
-  };
-  for (int chunk = 0; chunk < schedule_.num_chunks; ++chunk) {
-    const StageMessages& messages = messages_[static_cast<std::size_t>(chunk)];
-    count({.kind = Instruction::send_activation, .chunk = chunk}, messages.send_activation);
-    count({.kind = Instruction::send_gradient, .chunk = chunk}, messages.send_gradient);
-  }
-  for (const auto& [to_and_bytes, most] : counts)
-    executor_.device().reserve_messages(*ranks_, to_and_bytes.first, to_and_bytes.second, most);
+  if (ranks == nullptr) return;
+  // Now, so that no step allocates.
+  for (const MessageRoom& room : message_rooms(schedule_, pp_rank_, messages_, executor_.graph()))
+    executor_.device().reserve_messages(*ranks, room.to, room.bytes, room.count);
 }
 
 void StageRunner::send(const Instruction& instruction, const std::vector<ValueId>& values) {

@@ -31,7 +31,6 @@ class StageRunner {
   int pp_rank() const { return pp_rank_; }
 
  private:
-  void reserve_messages();
   void send(const Instruction& instruction, const std::vector<ValueId>& values);
   void receive(const Instruction& instruction, const std::vector<ValueId>& values);
   void carry_out(const Instruction& instruction, const FillInputs& fill, const ReadLoss& read_loss,

@@ -64,6 +64,7 @@ class Run {
     }
     data_ = open_run_data(config, *model_, parts);
     used_before_ = device_->used_bytes();
+    if (world_) world_->barrier();  // ranks may share its memory: nobody takes any before all have looked
     step_ = std::make_unique<TrainingStep>(*model_, training_graph_options(config), layout_of(config),
                                            static_cast<std::uint64_t>(config.train.seed), *device_, world_);
     say_what_is_passed_over(config, callbacks);
@@ -126,7 +127,7 @@ class Run {
   std::unique_ptr<GoldenLosses> golden_;   // null: not asked for
   std::unique_ptr<FolderLock> lock_;       // of rank 0, on train.out
   std::unique_ptr<RunReporter> reporter_;  // of rank 0
-  std::int64_t used_before_ = 0;  // of the device's memory, before the plan's; 0: it has none of its own
+  std::int64_t used_before_ = 0;           // of the device's memory, if it has its own, before the plan's
   std::int64_t first_step_ = 0;
   std::string last_checkpoint_;
   std::int64_t last_saved_step_ = 0;
@@ -195,8 +196,7 @@ void Run::say_what_no_decay_misses() const {
 
 // What the first step has shown.
 void Run::say_how_it_runs() const {
-  // Ranks that share a GPU would count each other's memory.
-  if (world_ == nullptr && used_before_ > 0)
+  if (device_->memory_id() != 0)
     callbacks_.message(memory_taken_line(*step_, evaluator_.get(), used_before_));
   for (const std::string& remark : device_->remarks()) callbacks_.message(remark);
 }

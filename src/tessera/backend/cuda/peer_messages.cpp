@@ -1,35 +1,55 @@
 #include "tessera/backend/cuda/peer_messages.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tessera/backend/cuda/shared_by_ranks.h"
 
 namespace tessera::cuda {
 
-PeerMessages::Buffer::Buffer(int to, std::int64_t num_bytes) : receiver(to), bytes(num_bytes) {
-  check_cuda(cudaMalloc(&data, static_cast<std::size_t>(num_bytes)), "allocate a message's buffer");
+PeerMessages::Block::Block(std::int64_t num_bytes) : bytes(num_bytes) {
+  void* memory = nullptr;
+  check_cuda(cudaMalloc(&memory, static_cast<std::size_t>(num_bytes)), "allocate messages' buffers");
+  data = static_cast<std::byte*>(memory);
+}
+
+void PeerMessages::Pool::add(int to, std::int64_t num_bytes, std::int64_t count) {
+  constexpr std::int64_t kAlignment = 256;
+  const std::int64_t stride = (num_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const Block& block = blocks_.emplace_back(count * stride);
+  for (std::int64_t i = 0; i < count; ++i) buffers_.emplace_back(to, block.data + i * stride, num_bytes);
 }
 
 // Who asks for as many again, as an evaluation beside a training does, shares those that are there.
 void PeerMessages::Pool::reserve(int to, std::int64_t num_bytes, int count) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(mutex_);
   const auto is_such = [&](const Buffer& b) { return b.receiver == to && b.bytes == num_bytes; };
-  for (auto have = std::ranges::count_if(buffers, is_such); have < count; ++have)
-    buffers.emplace_back(to, num_bytes);
+  const std::int64_t have = std::ranges::count_if(buffers_, is_such);
+  if (have < count) add(to, num_bytes, count - have);
+}
+
+std::int64_t PeerMessages::Pool::bytes() {
+  const std::lock_guard lock(mutex_);
+  std::int64_t sum = 0;
+  for (const Block& block : blocks_) sum += block.bytes;
+  return sum;
 }
 
 // There is always one, if enough were reserved; a run that reserved too few is not lost for it.
 PeerMessages::Buffer& PeerMessages::Pool::take(int to, std::int64_t num_bytes) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(mutex_);
   const auto fits = [&](const Buffer& b) { return !b.in_use && b.receiver == to && b.bytes == num_bytes; };
-  const auto found = std::ranges::find_if(buffers, fits);
-  Buffer& buffer = found != buffers.end() ? *found : buffers.emplace_back(to, num_bytes);
-  buffer.in_use = true;
-  return buffer;
+  auto found = std::ranges::find_if(buffers_, fits);
+  if (found == buffers_.end()) {
+    add(to, num_bytes, 1);
+    found = std::prev(buffers_.end());
+  }
+  found->in_use = true;
+  return *found;
 }
 
 void PeerMessages::Pool::give_back(Buffer& buffer) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(mutex_);
   buffer.in_use = false;
 }
 
@@ -37,11 +57,15 @@ PeerMessages::PeerMessages(Communicator& group)
     : host_(group), pools_(shared_by_ranks(group, std::make_shared<Pool>())) {}
 
 void PeerMessages::reserve(int to, std::int64_t bytes, int count) {
-  pools_[static_cast<std::size_t>(host_.rank())]->reserve(to, bytes, count);
+  own_pool().reserve(to, bytes, count);
+}
+
+std::int64_t PeerMessages::reserved_bytes() const {
+  return own_pool().bytes();
 }
 
 void PeerMessages::send(const void* data, std::int64_t bytes, int to, int tag, DeviceStream stream) {
-  Buffer* const buffer = &pools_[static_cast<std::size_t>(host_.rank())]->take(to, bytes);
+  Buffer* const buffer = &own_pool().take(to, bytes);
   if (buffer->emptied) buffer->emptied->hold(stream);
   check_cuda(cudaMemcpyAsync(buffer->data, data, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream),
              "copy a message");

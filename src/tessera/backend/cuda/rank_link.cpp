@@ -51,6 +51,10 @@ std::size_t num_gpus(const std::vector<RankPlace>& places) {
   return static_cast<std::size_t>(std::unique(gpus.begin(), gpus.end()) - gpus.begin());
 }
 
+bool in_one_process(const std::vector<RankPlace>& places) {
+  return std::ranges::all_of(places, [&](const RankPlace& place) { return place.same_process(places[0]); });
+}
+
 // From now on this rank's GPU reads and writes the memory of the others'. False: one of them cannot.
 bool open_peers(const std::vector<RankPlace>& places, int ordinal) {
   for (const RankPlace& place : places) {
@@ -59,11 +63,8 @@ bool open_peers(const std::vector<RankPlace>& places, int ordinal) {
     check_cuda(cudaDeviceCanAccessPeer(&can, ordinal, place.ordinal), "ask for access to a peer");
     if (can == 0) return false;
     const cudaError_t status = cudaDeviceEnablePeerAccess(place.ordinal, 0);
-    if (status == cudaErrorPeerAccessAlreadyEnabled) {
-      cudaGetLastError();  // the runtime remembers it as an error
-    } else {
-      check_cuda(status, "open a peer's memory");
-    }
+    if (status != cudaSuccess) cudaGetLastError();  // the runtime remembers it as an error
+    if (status != cudaSuccess && status != cudaErrorPeerAccessAlreadyEnabled) return false;
   }
   return true;
 }
@@ -74,17 +75,25 @@ bool all_agree(Communicator& world, bool own) {
   return disagree == 0;
 }
 
-// Pipelines' messages go through the host: a send of NCCL's waits for its receive, which a schedule's may
-// not.
+// A send of NCCL's waits for its receive, which a pipeline's may not. So a pipeline in one process copies its
+// messages from GPU to GPU; any other's go through the host.
 class NcclLink final : public DeviceLink {
  public:
-  NcclLink(const NcclLibrary& nccl, std::string text) : DeviceLink(std::move(text)), nccl_(nccl) {}
+  NcclLink(const NcclLibrary& nccl, int ordinal, std::string text)
+      : DeviceLink(std::move(text)), nccl_(nccl), ordinal_(ordinal) {}
   std::unique_ptr<DeviceCommunicator> connect(Communicator& group) override {
     return std::make_unique<NcclCommunicator>(group, nccl_);
+  }
+  std::unique_ptr<DeviceMessages> connect_messages(Communicator& group) override {
+    const std::vector<RankPlace> places = places_of(group, ordinal_);
+    if (!in_one_process(places)) return nullptr;
+    open_peers(places, ordinal_);  // which makes copies direct; others the driver takes through the host
+    return std::make_unique<PeerMessages>(group);
   }
 
  private:
   NcclLibrary nccl_;
+  int ordinal_;
 };
 
 class PeerLink final : public DeviceLink {
@@ -112,14 +121,14 @@ std::string why_through_the_host(int num_ranks, bool one_process, bool shared) {
 std::unique_ptr<DeviceLink> make_rank_link(Communicator& world, int ordinal) {
   const std::vector<RankPlace> places = places_of(world, ordinal);
   const std::size_t gpus = num_gpus(places);
-  const bool one_process =
-      std::ranges::all_of(places, [&](const RankPlace& place) { return place.same_process(places.front()); });
+  const bool one_process = in_one_process(places);
   const std::string where = fmt::format("{} ranks on {} GPU{}", world.size(), gpus, gpus == 1 ? "" : "s");
   const std::optional<NcclLibrary> nccl = load_nccl();
   const bool all_have_nccl = all_agree(world, nccl.has_value());
   const bool shared = gpus < places.size();
   if (!shared && all_have_nccl) {
-    return std::make_unique<NcclLink>(*nccl, fmt::format("{}, by {}", where, nccl_version_text(*nccl)));
+    return std::make_unique<NcclLink>(*nccl, ordinal,
+                                      fmt::format("{}, by {}", where, nccl_version_text(*nccl)));
   }
   if (one_process && world.size() <= kMostPeers && all_agree(world, open_peers(places, ordinal))) {
     return std::make_unique<PeerLink>(where + " of one process, through GPU memory");
