@@ -13,6 +13,7 @@
 #include "tessera/comm/device_communicator.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/golden_check.h"
+#include "tessera/train/run_reporter.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/tuned_choices.h"
 #include "train/tiny_run.h"
@@ -258,6 +259,15 @@ TEST_P(GpuLayoutTest, TakesWhatWasPlanned) {
     world->barrier();
     const DeviceMessages* const messages = step.ranks()->messages();
     EXPECT_EQ(messages != nullptr && messages->reserved_bytes() > 0, pipeline);
+    const std::string line = memory_taken_line(step, nullptr, before);
+    const int sharing = world->size() / GetParam().gpus;
+    EXPECT_EQ(line.find(fmt::format(" by {} ranks, ", sharing)) != std::string::npos, sharing > 1) << line;
+    const auto mb = [](std::int64_t bytes) {
+      return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6);
+    };
+    const std::string in_use = mb(device->used_bytes() - before);
+    EXPECT_TRUE(line.starts_with("GPU memory: " + in_use + " planned")) << line;
+    EXPECT_NE(line.find(" " + in_use + " taken from the driver"), std::string::npos) << line;
     {
       const std::lock_guard lock(mutex);
       planned[device->memory_id()] +=

@@ -40,13 +40,14 @@ void print_memory(const JobPlan& job) {
   row("constants, alignment", &MemoryReport::constants);
   row("total", &MemoryReport::total);
   if (job.stages.size() > 1)
-    print_row(job, "and its messages", [](const StagePlan& stage) { return stage.message_bytes; });
+    print_row(job, "messages, GPU to GPU", [](const StagePlan& stage) { return stage.message_bytes; });
 }
 
-// Of the arena and the messages: what a driver and its libraries take beside them is some hundred MB more.
+// Of the arena: what a driver and its libraries take beside it is some hundred MB more, and messages take
+// theirs only in a pipeline whose ranks are threads of one process.
 void print_fit(const JobPlan& job) {
   std::int64_t most = 0;
-  for (const StagePlan& stage : job.stages) most = std::max(most, stage.memory.total + stage.message_bytes);
+  for (const StagePlan& stage : job.stages) most = std::max(most, stage.memory.total);
   fmt::print("a rank of {} fits a device of", human(most));
   for (const std::int64_t gigabytes : {16, 80, 141}) {
     fmt::print("{} {} GB: {}", gigabytes > 16 ? "," : "", gigabytes,

@@ -47,10 +47,11 @@ class RankGroups {
   Coordinates at_;
   std::array<std::unique_ptr<Communicator>, kNumGroups> groups_;  // null where one rank would be alone
   std::string link_text_;
-  // These use the groups above, so they stand below and go first.
+  // These use the groups above, so they stand below and go first. Of them the communicators: where a rank has
+  // failed, they end kernels that wait for it, which freeing the messages' memory would wait for.
   std::unique_ptr<DeviceLink> link_;
-  std::array<std::unique_ptr<DeviceCommunicator>, kNumGroups> device_groups_;
   std::unique_ptr<DeviceMessages> messages_;
+  std::array<std::unique_ptr<DeviceCommunicator>, kNumGroups> device_groups_;
 };
 
 }  // namespace tessera

@@ -70,10 +70,10 @@ class TrainingStep {
   std::vector<int> stage_of_layer_;
   std::vector<PlacedTensor> state_;
   std::vector<float> losses_;  // of the micro-batches, where this rank has them
-  std::unique_ptr<RankGroups> ranks_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<WeightStore> weights_;
   std::unique_ptr<StageRunner> runner_;
+  std::unique_ptr<RankGroups> ranks_;  // goes first: what waits for a failed rank ends before its memory goes
 };
 
 // The sum over the ranks of a loss that each tp rank of the last stage has in full.

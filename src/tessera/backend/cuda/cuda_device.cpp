@@ -36,6 +36,7 @@ class GpuMemory final : public DeviceMemory {
     const auto size = static_cast<std::size_t>(num_bytes);
     const cudaError_t status = cudaMalloc(&data_, size);
     if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // or the next launch would be blamed for it
       std::size_t available = 0, total = 0;
       check_cuda(cudaMemGetInfo(&available, &total), "ask for free memory");
       fail("cuda: the plan needs {} bytes, but {} of the GPU's {} are free", num_bytes, available, total);

@@ -56,12 +56,14 @@ void PeerCommunicator::together(DeviceStream stream, const std::function<void()>
   attempt([&] {
     for (const auto& peer : moments_) peer->ready.hold(stream);
     work();
-    own.done.record(stream);
   });
-  const std::int64_t call = ++own.calls;
+  attempt([&] { own.done.record(stream); });  // also of work that was given before it failed
+  const std::uint32_t call = ++own.calls;
   own.calls.notify_all();
   for (const auto& peer : moments_) {
-    for (std::int64_t seen; (seen = peer->calls) < call;) peer->calls.wait(seen);
+    // Nobody is more than a call ahead, so that the difference tells, also when the numbers come round.
+    for (std::uint32_t seen; static_cast<std::int32_t>((seen = peer->calls) - call) < 0;)
+      peer->calls.wait(seen);
   }
   attempt([&] {
     for (const auto& peer : moments_) peer->done.hold(stream);

@@ -33,7 +33,7 @@ class PeerCommunicator final : public DeviceCommunicator {
  private:
   struct Moments {
     Event ready, done;
-    std::atomic<std::int64_t> calls = 0;  // whose work it has given
+    std::atomic<std::uint32_t> calls = 0;  // whose work it has given; four bytes, as the kernel waits for
   };
 
   void show(const void* data) { shown_.assign(1, data); }

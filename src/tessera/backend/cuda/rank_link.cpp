@@ -55,18 +55,22 @@ bool in_one_process(const std::vector<RankPlace>& places) {
   return std::ranges::all_of(places, [&](const RankPlace& place) { return place.same_process(places[0]); });
 }
 
-// From now on this rank's GPU reads and writes the memory of the others'. False: one of them cannot.
+bool open_peer(int ordinal, int peer) {
+  int can = 0;
+  check_cuda(cudaDeviceCanAccessPeer(&can, ordinal, peer), "ask for access to a peer");
+  if (can == 0) return false;
+  const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+  if (status != cudaSuccess) cudaGetLastError();  // the runtime remembers it as an error
+  return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+}
+
+// From now on this rank's GPU reads and writes the memory of those of the others that it can. False: not all.
 bool open_peers(const std::vector<RankPlace>& places, int ordinal) {
+  bool all = true;
   for (const RankPlace& place : places) {
-    if (place.ordinal == ordinal) continue;
-    int can = 0;
-    check_cuda(cudaDeviceCanAccessPeer(&can, ordinal, place.ordinal), "ask for access to a peer");
-    if (can == 0) return false;
-    const cudaError_t status = cudaDeviceEnablePeerAccess(place.ordinal, 0);
-    if (status != cudaSuccess) cudaGetLastError();  // the runtime remembers it as an error
-    if (status != cudaSuccess && status != cudaErrorPeerAccessAlreadyEnabled) return false;
+    if (place.ordinal != ordinal && !open_peer(ordinal, place.ordinal)) all = false;
   }
-  return true;
+  return all;
 }
 
 bool all_agree(Communicator& world, bool own) {

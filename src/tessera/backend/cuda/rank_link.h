@@ -1,7 +1,7 @@
 // How the ranks of a run on GPUs talk: chosen once, from where the ranks are. Asked by the CUDA device.
 //
-//   a GPU for each rank, and NCCL is found    NCCL; a pipeline in one process copies its messages from GPU to
-//   GPU ranks are threads of one process          their GPUs' memory, also of one GPU that they share
+//   a GPU for each rank, and NCCL is found    NCCL; messages between ranks of one process by GPU memory
+//   ranks are threads of one process          their GPUs' memory, also of one GPU that they share
 //   otherwise                                 host memory: several processes on one GPU, or no NCCL
 #pragma once
 
