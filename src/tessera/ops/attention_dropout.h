@@ -4,9 +4,8 @@
 // The probability of (sequence of the global batch, head of all heads, query, key) takes 16 bits: half key %
 // 2 of word key % 8 / 2 of the Philox block with
 //   key           seed, 64 bits: the dropout key's [0] the lower half, [1] the upper
-//   counter low   ((sequence heads + head) T + query) ceil(T / 8) + key / 8 in the lower 48 bits, the
-//   dropout's
-//                 stream in the upper 16
+//   counter low   ((sequence heads + head) T + query) ceil(T / 8) + key / 8 in the lower 48 bits,
+//                 the dropout's stream in the upper 16
 //   counter high  the step
 // and is kept if they are at least the threshold. 16 bits, where dropout_add has 32, as there are T times
 // more elements: one block serves eight neighbouring keys. The rate is rounded to a 65536th, and the factor

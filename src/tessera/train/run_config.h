@@ -68,7 +68,7 @@ struct RunConfig {
   PrecisionName precision = PrecisionName::fp32;
   DeviceName device = DeviceName::cpu;
   std::string recompute = "none";  // or "selective", "full", a list of op names
-  std::int64_t threads = 0;        // 0: all cores
+  std::int64_t threads = 0;        // 0: this rank's part of the cores
   bool operator==(const RunConfig&) const = default;
 };
 
