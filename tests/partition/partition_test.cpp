@@ -234,11 +234,15 @@ std::map<std::string, std::vector<float>> norm_weights(const Model& model, int t
 
 double largest_difference(const std::map<std::string, std::vector<float>>& a,
                           const std::map<std::string, std::vector<float>>& b) {
+  TS_CHECK(a.size() == b.size(), "found {} weights, expected {}", a.size(), b.size());
   double largest = 0;
   for (const auto& [name, values] : a) {
+    const std::vector<float>& other = b.at(name);
+    TS_CHECK(values.size() == other.size(), "{}: found {} elements, expected {}", name, values.size(),
+             other.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
       largest =
-          std::max(largest, std::abs(static_cast<double>(values[i]) - static_cast<double>(b.at(name)[i])));
+          larger_error(largest, std::abs(static_cast<double>(values[i]) - static_cast<double>(other[i])));
     }
   }
   return largest;

@@ -148,8 +148,8 @@ void expect_agree(const Model& model, const std::vector<MeshAndSequence>& layout
     EXPECT_LE(d.norm, bound.norm);
     EXPECT_LE(d.gradient, bound.gradient);
     EXPECT_LE(d.weight, bound.weight);
-    worst = {std::max(worst.loss, d.loss), std::max(worst.norm, d.norm), std::max(worst.gradient, d.gradient),
-             std::max(worst.weight, d.weight)};
+    worst = {larger_error(worst.loss, d.loss), larger_error(worst.norm, d.norm),
+             larger_error(worst.gradient, d.gradient), larger_error(worst.weight, d.weight)};
   }
   fmt::print(
       "largest difference from one rank: loss {:.1e}, gradient norm {:.1e}, gradient {:.1e}, weight {:.1e}\n",

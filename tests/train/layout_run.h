@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/larger_error.h"
 #include "tessera/backend/cpu/cpu_device.h"
 #include "tessera/comm/local/local_world.h"
 #include "tessera/models/gpt2.h"
@@ -108,26 +109,34 @@ inline void expect_same_bits(const LayoutTrace& a, const LayoutTrace& b) {
   }
 }
 
-// The largest relative difference of each kind: losses and norms by value, tensors by their L2 norm.
+// The largest relative difference of each kind: losses and norms by value, tensors by their L2 norm. NaN
+// where anything is.
 struct LayoutDifference {
   double loss = 0, norm = 0, gradient = 0, weight = 0;
 };
 inline LayoutDifference difference(const LayoutTrace& found, const LayoutTrace& wanted) {
+  TS_CHECK(found.losses.size() == wanted.losses.size() && found.norms.size() == wanted.losses.size() &&
+               wanted.norms.size() == wanted.losses.size() && found.tensors.size() == wanted.tensors.size(),
+           "found {} losses, {} norms and {} tensors, expected {}, {} and {}", found.losses.size(),
+           found.norms.size(), found.tensors.size(), wanted.losses.size(), wanted.norms.size(),
+           wanted.tensors.size());
   LayoutDifference d;
   for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
-    d.loss = std::max(d.loss, std::abs(found.losses[i] / wanted.losses[i] - 1));
-    d.norm = std::max(d.norm, std::abs(found.norms[i] / wanted.norms[i] - 1));
+    d.loss = larger_error(d.loss, std::abs(found.losses[i] / wanted.losses[i] - 1));
+    d.norm = larger_error(d.norm, std::abs(found.norms[i] / wanted.norms[i] - 1));
   }
   for (const auto& [name, values] : wanted.tensors) {
     if (name.starts_with("moment")) continue;
     const std::vector<float>& other = found.tensors.at(name);
+    TS_CHECK(other.size() == values.size(), "{}: found {} elements, expected {}", name, other.size(),
+             values.size());
     double off = 0, size = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       off += std::pow(static_cast<double>(other[i]) - static_cast<double>(values[i]), 2);
       size += std::pow(static_cast<double>(values[i]), 2);
     }
     double& worst = name.starts_with("grad.") ? d.gradient : d.weight;
-    worst = std::max(worst, std::sqrt(off / std::max(size, 1e-30)));
+    worst = larger_error(worst, std::sqrt(off / std::max(size, 1e-30)));
   }
   return d;
 }
