@@ -93,7 +93,10 @@ inline int reduce_scatter(const void* from, void* to, std::size_t count, int dty
 inline NcclLibrary library() {
   NcclLibrary nccl;
   nccl.get_version = [](int* version) { return *version = 22803, kNcclSuccess; };
-  nccl.get_unique_id = [](NcclId* id) { return std::memset(id, 0x5a, sizeof(*id)), kNcclSuccess; };
+  // As NCCL's own, another one for every rank that asks.
+  nccl.get_unique_id = [](NcclId* id) {
+    return std::memset(id, 0x5a + rank.host->rank(), sizeof(*id)), kNcclSuccess;
+  };
   nccl.comm_init_rank = [](ncclComm** comm, int num_ranks, NcclId id, int number) {
     TS_CHECK(num_ranks == rank.host->size() && number == rank.host->rank(), "ranks are mixed up");
     rank.id = id;

@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Nccl, NcclRanks, testing::Values(1, 2, 3, 4));
 
 TEST_P(NcclRanks, GetTheIdOfRankZero) {
   on_ranks(GetParam(), [](NcclCommunicator&, Communicator&) {
-    for (char byte : fake_nccl::rank.id.internal) TS_CHECK(byte == 0x5a, "another id");
+    for (char byte : fake_nccl::rank.id.internal) TS_CHECK(byte == 0x5a, "the id of another rank");
   });
 }
 
