@@ -25,13 +25,15 @@ std::string failure_of(int num_ranks, const std::function<void(Communicator& wor
 TEST(LocalWorld, OneRanksFailureReachesRanksThatWait) {
   for (const int num_ranks : {2, 3, 8}) {
     for (const conformance::Waiting& way : conformance::ways_to_wait()) {
-      for (const bool in_a_split : {false, true}) {
-        EXPECT_EQ(failure_of(num_ranks,
-                             [&](Communicator& world) {
-                               conformance::fail_while_others_wait(world, way, in_a_split);
-                             }),
-                  fmt::format("rank {}: gave up", num_ranks - 1))
-            << way.name << " of " << num_ranks << (in_a_split ? " in a split" : "");
+      for (const int failing : {0, num_ranks - 1}) {
+        for (const bool in_a_split : {false, true}) {
+          EXPECT_EQ(failure_of(num_ranks,
+                               [&](Communicator& world) {
+                                 conformance::fail_while_others_wait(world, way, failing, in_a_split);
+                               }),
+                    fmt::format("rank {}: gave up", failing))
+              << way.name << " of " << num_ranks << (in_a_split ? " in a split" : "");
+        }
       }
     }
   }

@@ -155,17 +155,13 @@ TEST_F(MpiRunTest, AKilledRankTakesTheOthersWithIt) {
   }
   ASSERT_EQ(ranks.size(), 4u);
   ASSERT_EQ(::kill(*std::next(ranks.begin(), 2), SIGKILL), 0);
-  // Whoever waits for the dead rank would wait for ever.
+  // Whoever waits for the dead rank would wait for ever, and this test until ctest's time limit.
   const auto some_run = [&] {
     const std::vector<Running> all = running_processes();
     return program.running() || std::any_of(all.begin(), all.end(),
                                             [&](const Running& one) { return ranks.contains(one.process); });
   };
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (some_run() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ASSERT_FALSE(some_run()) << "ranks outlive a killed one";
+  while (some_run()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_NE(program.wait().exit_code, 0);
 }
 

@@ -1,6 +1,7 @@
-// mpi_ranks PROGRAM [...]: one rank of a test under mpiexec.
+// mpi_ranks NUM_RANKS PROGRAM [...]: one rank of a test under mpiexec, of as many as are said. Another MPI's
+// mpiexec starts ranks that are each alone, and alone they would pass.
 //   conformance        every case, twice in a row
-//   wait WAY           the last rank fails while the others wait in a split group
+//   wait WAY RANK      this rank fails while the others wait in a split group
 //   abort              rank 1 calls abort in a group of its own
 //   together           all ranks fail at once
 //   forever            prints "pid N" once all ranks have started, and never ends
@@ -26,10 +27,11 @@ void conform(Communicator& world) {
   }
 }
 
-void wait_in(Communicator& world, const std::string& name) {
+void wait_in(Communicator& world, const std::string& name, int failing) {
   for (const conformance::Waiting& way : conformance::ways_to_wait()) {
-    if (way.name == name) conformance::fail_while_others_wait(world, way, true);
+    if (way.name == name) conformance::fail_while_others_wait(world, way, failing, true);
   }
+  fail("no way to wait is called {}", name);
 }
 
 [[noreturn]] void run_forever(Communicator& world) {
@@ -41,15 +43,19 @@ void wait_in(Communicator& world, const std::string& name) {
 }
 
 void run(Communicator& world, const std::vector<std::string>& arguments) {
-  if (arguments[0] == "conformance") conform(world);
-  if (arguments[0] == "wait") wait_in(world, arguments[1]);
-  if (arguments[0] == "abort") {
+  const std::string& program = arguments.at(1);
+  TS_CHECK(std::to_string(world.size()) == arguments[0], "found {} ranks, expected {}", world.size(),
+           arguments[0]);
+  if (program == "conformance") return conform(world);
+  if (program == "wait") wait_in(world, arguments.at(2), std::stoi(arguments.at(3)));
+  if (program == "abort") {
     const auto alone = world.split(world.rank(), 0);
     if (world.rank() == 1) alone->abort("the disk is full");
     world.barrier();
   }
-  if (arguments[0] == "together") fail("nobody can read it");
-  if (arguments[0] == "forever") run_forever(world);
+  if (program == "together") fail("nobody can read it");
+  if (program == "forever") run_forever(world);
+  fail("no program is called {}", program);
 }
 
 }  // namespace
