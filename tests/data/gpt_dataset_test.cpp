@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -188,6 +189,53 @@ TEST_F(SmallGptDataset, RefusesMapsOfSomethingElse) {
         for (std::int64_t i = 0; i < 6 * mine.num_epochs; ++i) index.document(i);
       },
       "doc_idx.npy", "document 0, expected 1 to 6");
+}
+
+// Of the right shape and with numbers that lead nowhere: met where they are read.
+TEST_F(SmallGptDataset, RefusesMapsWithForeignNumbers) {
+  const GptIndexRequest request{.documents = {0, 6}, .seq_len = 6, .num_samples = 25, .seed = 1};
+  open(request);
+  const GptIndexPlan plan = plan_gpt_index(*corpus_, request);
+  const auto spoil = [&](const char* name, std::int64_t element, std::int32_t value) {
+    std::string bytes = get_file(folder_ / name);
+    const std::int64_t count = NpyFile(folder_ / name).values<std::int32_t>().size();
+    std::memcpy(bytes.data() + std::ssize(bytes) - 4 * (count - element), &value, 4);
+    put_file(folder_ / name, bytes);
+  };
+  const std::int64_t documents = 6 * plan.num_epochs;
+  spoil("sample_idx.npy", 2 * 3, static_cast<std::int32_t>(documents));
+  spoil("sample_idx.npy", 2 * 4, -1);
+  spoil("sample_idx.npy", 2 * 5 + 1, -7);
+  const GptIndex index(files_in(folder_), request, plan);
+  expect_error([&] { index.document(documents); }, "doc_idx.npy",
+               fmt::format("goes on behind element {}, the last one", documents - 1), "remove it");
+  index.sample_start(2);
+  const std::string below = fmt::format("expected a document below {}", documents);
+  expect_error([&] { index.sample_start(3); }, "sample_idx.npy",
+               fmt::format("sample 3 starts at document {}, token", documents), below);
+  expect_error([&] { index.sample_start(4); }, "sample 4 starts at document -1, token", below);
+  expect_error([&] { index.sample_start(5); }, "sample 5 starts at document", "token -7", below);
+}
+
+TEST_F(SmallGptDataset, RefusesAnOrderOfSamplesThatAreNotThere) {
+  const GptIndexRequest request{.documents = {0, 6}, .seq_len = 6, .num_samples = 25, .seed = 1};
+  open(request);
+  const GptIndexPlan plan = plan_gpt_index(*corpus_, request);
+  std::vector<std::uint32_t> order(static_cast<std::size_t>(plan.num_samples), 0);
+  order[1] = static_cast<std::uint32_t>(plan.num_samples);
+  const auto write = [&]<class T>(const std::vector<T>& values) {
+    NpyWriter file(folder_ / "shuffle_idx.npy", npy_dtype<T>(), {plan.num_samples});
+    file.write(std::span<const T>(values));
+    file.commit();
+  };
+  write(order);
+  const GptIndex index(files_in(folder_), request, plan);
+  EXPECT_EQ(index.shuffled_sample(0), 0);
+  expect_error([&] { index.shuffled_sample(1); }, "shuffle_idx.npy",
+               fmt::format("element 1 is sample {0}, expected a number below {0}", plan.num_samples));
+  write(std::vector<std::int32_t>(order.size()));
+  expect_error([&] { GptIndex(files_in(folder_), request, plan); }, "shuffle_idx.npy",
+               "found elements of <i4, expected <u4 or <i8");
 }
 
 TEST_F(SmallGptDataset, RefusesBadRequestsAndStrangersIds) {

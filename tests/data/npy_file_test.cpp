@@ -63,6 +63,15 @@ TEST(NpyFile, RefusesWhatIsNotWhole) {
   std::string changed = good;
   changed.replace(changed.find("<i4"), 3, "<f2");
   expect_refused(changed, "<f2");
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string bytes = good;
+    return bytes.replace(bytes.find(from), from.size(), to);
+  };
+  expect_refused(replaced("False", "True "), "expected C order");
+  expect_refused(replaced("descr", "dtype"), "it has no 'descr': '");
+  expect_refused(replaced("fortran_order", "fortran_Order"), "it has no 'fortran_order': ");
+  expect_refused(replaced("shape", "sizes"), "it has no 'shape': (");
+  expect_refused(replaced("'shape': (", "'shape': (x"), "not a .npy shape: (x");
   expect_error([&] { NpyFile(folder / "gone.npy"); }, "gone.npy", "No such file");
 }
 

@@ -313,6 +313,41 @@ TEST(ScheduleCheck, NamesWhatIsMissingOrDouble) {
             "of 1 has no neighbour on that side");
 }
 
+TEST(ScheduleCheck, NamesWhatIsOutOfRange) {
+  const Schedule good = make_schedule(ScheduleKind::gpipe, 1, 1, 2);  // F0 F1 B0 B1 update
+  const std::string place = "pipeline schedule: rank 0, instruction 1 (forward ";
+  for (const int chunk : {-1, 1}) {
+    Schedule schedule = good;
+    schedule.ranks[0][1].chunk = chunk;
+    EXPECT_EQ(refusal(schedule),
+              place + fmt::format("chunk {} micro-batch 1 slot 1): expected a chunk below 1", chunk));
+  }
+  for (const int micro_batch : {-1, 2}) {
+    Schedule schedule = good;
+    schedule.ranks[0][1].micro_batch = micro_batch;
+    EXPECT_EQ(
+        refusal(schedule),
+        place + fmt::format("chunk 0 micro-batch {} slot 1): expected a micro-batch below 2", micro_batch));
+  }
+}
+
+// Messages are made and read one at a time.
+TEST(ScheduleCheck, NamesMessagesApartFromTheirPrograms) {
+  Schedule schedule = make_schedule(ScheduleKind::gpipe, 2, 1, 2);  // rank 0: F0 send F1 send ...
+  auto& sender = schedule.ranks[0];
+  std::swap(sender[0], sender[1]);
+  EXPECT_EQ(
+      refusal(schedule),
+      "pipeline schedule: rank 0, instruction 0 (send_activation chunk 0 micro-batch 0 slot 0): expected "
+      "directly after its forward");
+  schedule = make_schedule(ScheduleKind::gpipe, 2, 1, 2);  // rank 1: receive F0 receive F1 ...
+  auto& receiver = schedule.ranks[1];
+  std::swap(receiver[1], receiver[2]);
+  EXPECT_EQ(refusal(schedule),
+            "pipeline schedule: rank 1, instruction 1 (receive_activation chunk 0 micro-batch 1 slot 1): the "
+            "message of the receive_activation chunk 0 micro-batch 0 slot 0 has not been read yet");
+}
+
 // One instruction removed, doubled, moved or given another slot: a schedule is accepted only if it still
 // runs.
 TEST(ScheduleCheck, RandomDamageIsFoundOrHarmless) {
