@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "checkpoint/temporary_folder.h"
 #include "tessera/base/mapped_file.h"
 
 namespace tessera {
@@ -101,11 +102,11 @@ TEST(CurveSvg, HasColoursForLightAndDark) {
 }
 
 TEST(CurveSvg, IsWrittenWhole) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "curve_svg_test.svg";
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "loss.svg";
   const CurveChart chart = loss_chart("a", falling_losses(300));
   write_curve_svg(path, chart);
   EXPECT_EQ(read_file(path), curve_svg(chart));
-  std::filesystem::remove(path);
 }
 
 }  // namespace

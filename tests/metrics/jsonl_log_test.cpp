@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "checkpoint/temporary_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
 
@@ -14,13 +15,6 @@ namespace {
 
 class JsonlLogTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "jsonl_log_test";
-    std::filesystem::create_directories(folder_);
-    path_ = folder_ / "metrics.jsonl";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // Steps first..last of a run whose losses are `offset` + step.
   void write_steps(std::int64_t resumed_step, std::int64_t last, double offset) const {
     JsonlLog log(path_, resumed_step);
@@ -34,7 +28,8 @@ class JsonlLogTest : public testing::Test {
 
   void append_text(const std::string& text) const { std::ofstream(path_, std::ios::app) << text; }
 
-  std::filesystem::path folder_, path_;
+  TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
 };
 
 TEST_F(JsonlLogTest, EveryLineIsThereAsSoonAsItIsWritten) {
@@ -87,8 +82,8 @@ TEST_F(JsonlLogTest, ForeignLinesAreRefusedWithTheirNumber) {
 }
 
 TEST_F(JsonlLogTest, MissingFileHasNoLines) {
-  EXPECT_TRUE(read_jsonl_log(folder_ / "absent.jsonl").empty());
-  EXPECT_THROW(JsonlLog(folder_ / "absent" / "metrics.jsonl", 0), Error);
+  EXPECT_TRUE(read_jsonl_log(folder_.path() / "absent.jsonl").empty());
+  EXPECT_THROW(JsonlLog(folder_.path() / "absent" / "metrics.jsonl", 0), Error);
 }
 
 TEST_F(JsonlLogTest, FailedWriteNamesTheFile) {

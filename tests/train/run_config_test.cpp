@@ -1,11 +1,12 @@
 #include "tessera/train/run_config.h"
 
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
-#include <fstream>
+#include <functional>
 #include <vector>
 
-#include "tessera/base/atomic_file.h"
+#include "checkpoint/temporary_folder.h"
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -32,15 +33,8 @@ device: null
 
 class RunConfigTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "run_config_test";
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   RunConfig load(const std::string& yaml, std::vector<std::string> overrides = {}) const {
-    write_file(folder_ / "run.yaml", yaml);
-    return load_run_config(folder_ / "run.yaml", overrides);
+    return load_run_config(folder_.write("run.yaml", yaml), overrides);
   }
 
   std::string refusal(const std::string& yaml, std::vector<std::string> overrides = {}) const {
@@ -54,7 +48,7 @@ class RunConfigTest : public testing::Test {
 
   std::string refusal_of(std::vector<std::string> overrides) const { return refusal(kSmallLlama, overrides); }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(RunConfigTest, LoadsAFileAndKeepsTheOtherDefaults) {
@@ -95,14 +89,14 @@ TEST_F(RunConfigTest, EffectiveConfigLoadsToTheSameConfig) {
 }
 
 TEST_F(RunConfigTest, MissingOrEmptyFileIsRefused) {
-  const std::string absent = (folder_ / "absent.yaml").string();
+  const std::string absent = (folder_.path() / "absent.yaml").string();
   try {
     load_run_config(absent, {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()), "cannot open " + absent + ": No such file or directory");
   }
-  const std::string file = (folder_ / "run.yaml").string();
+  const std::string file = (folder_.path() / "run.yaml").string();
   EXPECT_EQ(refusal(""), file + ": found no keys, expected a YAML config");
   EXPECT_TRUE(refusal("a: [").starts_with(file + ":1: not YAML: ")) << refusal("a: [");
 }
@@ -264,11 +258,20 @@ TEST_F(RunConfigTest, ResolvesWhatComesFromElsewhere) {
 }
 
 TEST_F(RunConfigTest, HelpNamesEveryKey) {
-  const std::string text = describe_run_config();
-  for (const char* key :
-       {"model.config", "model.qkv_bias", "data.valid_fraction", "train.keep_last", "optimizer.decay_1d",
-        "schedule.min_lr", "precision", "device", "threads", "recompute"})
-    EXPECT_NE(text.find(std::string("  ") + key + " "), std::string::npos) << key;
+  const std::string text = "\n" + describe_run_config();
+  int keys = 0;
+  const std::function<void(const YAML::Node&, const std::string&)> look_up = [&](const YAML::Node& node,
+                                                                                 const std::string& path) {
+    if (node.IsMap()) {
+      for (const auto& entry : node)
+        look_up(entry.second, (path.empty() ? "" : path + ".") + entry.first.as<std::string>());
+      return;
+    }
+    EXPECT_NE(text.find("\n  " + path + " "), std::string::npos) << path;
+    ++keys;
+  };
+  look_up(YAML::Load(to_yaml(RunConfig{})), "");
+  EXPECT_GE(keys, 80);
 }
 
 }  // namespace
