@@ -3,17 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 #include <tuple>
 
-#include "tessera/data/bert_shard.h"
 #include "tessera/data/document_split.h"
 #include "tessera/data/indexed_dataset.h"
 #include "tessera/data/npy_file.h"
-#include "tessera/text/bpe_trainer.h"
 #include "tessera/train/from_config.h"
 #include "tessera/train/run_data.h"
-#include "tessera/train/run_ranks.h"
-#include "train/tiny_run.h"
+#include "tessera/train/run_tokenizer.h"
+#include "train/kind_run.h"
 
 namespace tessera {
 namespace {
@@ -21,128 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kGolden = fs::path(TESSERA_SOURCE_DIR) / "tests/golden";
-
-// Pairs of counting sentences, of which up to four tokens are masked; rows differ in length and in masks.
-BertShard tiny_shard(std::int64_t num_rows, std::uint32_t state) {
-  constexpr std::int64_t kTokens = 16, kPredictions = 4;
-  BertShard shard{.num_rows = num_rows, .seq_len = kTokens, .max_predictions = kPredictions};
-  const auto draw = [&](std::uint32_t below) {
-    state = state * 1664525u + 1013904223u;
-    return static_cast<std::int32_t>((state >> 8) % below);
-  };
-  for (std::int64_t row = 0; row < num_rows; ++row) {
-    const std::int64_t size = 8 + draw(9), first_size = 3 + draw(3);
-    const bool random_next = draw(2) == 1;
-    const std::int32_t start = draw(8);
-    std::vector<std::int32_t> ids(kTokens, 0), positions(kPredictions, 0), masked(kPredictions, 0);
-    for (std::int64_t t = 0; t < size; ++t) {
-      const bool second = t >= first_size;
-      ids[static_cast<std::size_t>(t)] =
-          5 + (start + static_cast<std::int32_t>(t) + (second && random_next ? 4 : 0)) % 8;
-      shard.segment_ids.push_back(second ? 1 : 0);
-    }
-    ids[0] = 2;
-    const int num_masked = 1 + draw(kPredictions);
-    for (int m = 0; m < num_masked; ++m) {
-      const auto at = static_cast<std::size_t>(1 + 2 * m);
-      positions[static_cast<std::size_t>(m)] = static_cast<std::int32_t>(at);
-      masked[static_cast<std::size_t>(m)] = ids[at];
-      ids[at] = 4;
-    }
-    shard.segment_ids.resize(static_cast<std::size_t>((row + 1) * kTokens), 0);
-    for (std::int64_t t = 0; t < kTokens; ++t) shard.input_mask.push_back(t < size ? 1 : 0);
-    shard.input_ids.insert(shard.input_ids.end(), ids.begin(), ids.end());
-    shard.masked_lm_positions.insert(shard.masked_lm_positions.end(), positions.begin(), positions.end());
-    shard.masked_lm_ids.insert(shard.masked_lm_ids.end(), masked.begin(), masked.end());
-    shard.next_sentence_labels.push_back(random_next ? 1 : 0);
-  }
-  return shard;
-}
-
-// A TinyRun on data of one kind.
-class KindRun {
- public:
-  explicit KindRun(const std::string& kind) {
-    RunConfig& config = run.config;
-    config.data = {};
-    if (kind == "tokens") {
-      config.data.prefix = (run.path() / "corpus").string();
-    } else if (kind == "bert") {
-      become_bert();
-    } else if (kind == "text") {
-      become_text();
-    } else {
-      become_megatron(kind == "blend");
-    }
-  }
-
-  TinyRun run;
-  std::vector<std::string> messages;  // of the last train_on_ranks
-
-  void train_on_ranks(const std::string& name) {
-    run.config.train.out = (run.path() / name).string();
-    TrainCallbacks callbacks;
-    messages.clear();
-    callbacks.message = [&](const std::string& text) { messages.push_back(text); };
-    run_ranks(run.config, false, [&](Communicator* world) { train(run.config, false, callbacks, world); });
-  }
-
-  std::int64_t count_messages(const std::string& word) const {
-    return std::ranges::count_if(messages, [&](const std::string& m) { return m.starts_with(word); });
-  }
-
- private:
-  std::string write_documents(const std::string& name, std::size_t num_tokens) {
-    IndexedDatasetWriter writer(run.path() / name, TokenDType::u16);
-    const std::vector<std::int32_t> tokens = tiny_tokens(num_tokens);
-    for (std::size_t at = 0, size = 5; at + size <= tokens.size(); at += size, size = 5 + (size * 7) % 40)
-      writer.add_document(std::span(tokens).subspan(at, size));
-    writer.finish();
-    return (run.path() / name).string();
-  }
-
-  void become_megatron(bool blended) {
-    DataKeys& data = run.config.data;
-    data.kind = DataKindName::megatron;
-    data.split = "90,8,2";
-    data.samples = 48;
-    if (blended) {
-      data.blend = {"0.3", write_documents("a", 2000), "0.7", write_documents("b", 4000)};
-    } else {
-      data.prefix = write_documents("a", 2000);
-    }
-  }
-
-  void become_bert() {
-    DataKeys& data = run.config.data;
-    data.kind = DataKindName::bert;
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      const fs::path folder = run.path() / (i < 3 ? "shards" : "valid");
-      fs::create_directories(folder);
-      write_bert_shard(folder / ("c_training_" + std::to_string(i) + ".hdf5"), tiny_shard(60 + i, 77 + i));
-    }
-    data.shards = (run.path() / "shards").string();
-    data.valid_shards = (run.path() / "valid").string();
-    run.config.model.architecture = {};
-    run.config.model.config = (run.path() / "bert.json").string();
-    std::ofstream(run.config.model.config) << R"({"model_type": "bert", "vocab_size": 61, "hidden_size": 32,
-      "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 16,
-      "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})";
-  }
-
-  void become_text() {
-    DataKeys& data = run.config.data;
-    data.kind = DataKindName::text;
-    data.texts = {TESSERA_SOURCE_DIR "/LICENSE"};
-    data.valid_fraction = 0.1;
-    data.cache = (run.path() / "cache").string();
-    data.tokenizer = (run.path() / "tokens").string();
-    WordCounts counts;
-    count_words(bytes_of(data.texts[0]), counts);
-    save_bpe_vocabulary(train_bpe(counts, {.vocab_size = 300}), data.tokenizer);
-    run.config.model.architecture.vocab_size = 0;  // the tokenizer's
-  }
-};
 
 class DataKindsTest : public testing::TestWithParam<const char*> {
  protected:
@@ -216,6 +93,33 @@ TEST_P(DataKindsTest, FilesAreMadeOnceAndUsedAgain) {
   expect_same_bits(run, "first", "second");
 }
 
+// The first rows of what is trained on, without their order, are the beginning of the file; with it they are
+// not.
+TEST(DataKindsTest, UnshuffledSamplesAreThoseOfTheFileInTurn) {
+  for (const char* name : {"tokens", "text"}) {
+    KindRun kind(name);
+    RunConfig& config = kind.run.config;
+    std::vector<std::int32_t> wanted = tiny_tokens(3000);
+    if (config.data.kind == DataKindName::text) {
+      wanted.clear();
+      const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config.data.tokenizer);
+      std::istringstream lines(bytes_of(config.data.texts[0]));
+      for (std::string line; std::getline(lines, line);) {
+        for (const std::int32_t id : tokenizer->encode(line + "\n")) wanted.push_back(id);
+      }
+    }
+    wanted.resize(5 * 16);
+    const std::unique_ptr<Model> model = make_model(config, tokenizer_vocab_size(config.data));
+    for (const bool shuffle : {false, true}) {
+      config.data.shuffle = shuffle;
+      const RunData data = open_run_data(config, *model, {});
+      Batch batch = data.train->make_batch(5, 16);
+      data.train->fill(0, batch);
+      EXPECT_EQ(std::vector(batch.inputs.begin(), batch.inputs.end()) == wanted, !shuffle) << name;
+    }
+  }
+}
+
 // The golden corpus as NeMo reads it: the maps under its names, byte for byte, and the first samples.
 TEST(MegatronDataTest, IsNemos) {
   TinyRun run;
@@ -262,99 +166,6 @@ TEST(MegatronDataTest, ValidatesOnOnePass) {
   config.data.split = DataKeys{}.split;
   config.data.valid_prefix = config.data.prefix;
   EXPECT_EQ(open_run_data(config, *model, {.train = false}).valid->per_epoch, (corpus.num_tokens() - 1) / 16);
-}
-
-TEST(MegatronDataTest, AnOrderOfAnotherLengthIsNotResumed) {
-  KindRun kind("megatron");
-  TinyRun& run = kind.run;
-  run.config.data.samples = 0;
-  run.config.train.steps = 4;
-  run.train_into("run");
-  run.config.train.steps = 8;
-  expect_error([&] { run.train_into("run", true); },
-               {"train.steps = 8", "order of 32 samples", "trained in one of 16", "data.samples=16"});
-  run.config.data.samples = 16;
-  run.train_into("run", true);
-}
-
-// The samples held out would be trained on, or others take their numbers.
-TEST(DataKindsRefusalTest, AnotherShareHeldOutIsNotResumed) {
-  KindRun kind("tokens");
-  TinyRun& run = kind.run;
-  run.config.data.valid_fraction = 0.2;
-  run.config.train.steps = 2;
-  run.train_into("run");
-  run.config.train.steps = 4;
-  run.config.data.valid_fraction = 0.1;
-  expect_error([&] { run.train_into("run", true); },
-               {"data.valid_fraction = 0.1", "was trained with 0.2", "other samples"});
-  run.config.data.valid_fraction = DataKeys{}.valid_fraction;
-  run.config.data.valid_prefix = run.config.data.prefix;
-  expect_error([&] { run.train_into("run", true); },
-               {"data.valid_fraction beside validation data of its own = 0,", "was trained with 0.2"});
-  run.config.data.valid_prefix.clear();
-  run.config.data.valid_fraction = 0.2;
-  run.train_into("run", true);
-}
-
-// Refused before the maps of other documents are asked for.
-TEST(DataKindsRefusalTest, ValidationDataOfItsOwnChangeTheSplit) {
-  KindRun kind("megatron");
-  TinyRun& run = kind.run;
-  run.config.train.steps = 2;
-  run.train_into("run");
-  run.config.train.steps = 4;
-  run.config.data.valid_prefix = run.config.data.prefix;
-  expect_error([&] { run.train_into("run", true); },
-               {"data.split beside validation data of its own = 1,0,0", "was trained with 90,8,2"});
-  run.config.data.valid_prefix.clear();
-  run.train_into("run", true);
-}
-
-TEST(DataKindsRefusalTest, CorporaThatHaveGrownAreNotResumed) {
-  KindRun kind("megatron");
-  TinyRun& run = kind.run;
-  run.config.train.steps = 2;
-  run.train_into("run");
-  run.config.train.steps = 4;
-  const std::string prefix = run.config.data.prefix;
-  const IndexedDataset before(prefix);
-  IndexedDatasetWriter writer(run.path() / "grown", TokenDType::u16);
-  for (std::int64_t i = 0; i < before.num_sequences(); ++i) writer.add_document(before.sequence(i));
-  writer.add_document(before.sequence(0));
-  writer.finish();
-  run.config.data.prefix = (run.path() / "grown").string();  // which has no maps yet
-  const std::vector<std::string> parts = {
-      fmt::format("data.prefix: the corpora have {} documents", before.num_sequences() + 1),
-      fmt::format("was trained on {} documents", before.num_sequences())};
-  expect_error([&] { run.train_into("run", true); }, parts);
-  for (const auto& file : fs::directory_iterator(run.path())) {
-    const std::string name = file.path().filename().string();
-    EXPECT_TRUE(!name.starts_with("grown") || name == "grown.bin" || name == "grown.idx") << name;
-  }
-  run.config.data.prefix = prefix;
-  run.train_into("run", true);
-  run.config.train.steps = 6;
-  for (const char* ending : {".bin", ".idx"})
-    fs::rename(run.path() / (std::string("grown") + ending), prefix + ending);
-  expect_error([&] { run.train_into("run", true); }, parts);  // not of the maps, which are of the old size
-}
-
-TEST(DataKindsTest, ABlendIsResumedWhereItsFilesHaveMoved) {
-  KindRun kind("blend");
-  TinyRun& run = kind.run;
-  run.config.train.steps = 2;
-  run.train_into("run");
-  run.config.train.steps = 4;
-  std::string& weight = run.config.data.blend[0];
-  std::string& prefix = run.config.data.blend[1];
-  weight = "0.4";
-  expect_error([&] { run.train_into("run", true); },
-               {"data.blend without its prefixes = 0.4,0.7", "was trained with 0.3,0.7"});
-  weight = "0.3";
-  for (const char* ending : {".bin", ".idx"}) fs::rename(prefix + ending, prefix + "-moved" + ending);
-  prefix += "-moved";
-  run.train_into("run", true);
 }
 
 TEST(DataKindsRefusalTest, AKindThatTheModelDoesNotRead) {
