@@ -123,6 +123,9 @@ optimizer: {lr: 0.01}
   fs::remove_all(path() / "run");
   expect_success({"train", "tokens.yaml"});
   EXPECT_EQ(generated("", "the license"), " the license\n");
+  // The token that ends the document ends the text, long before the tokens that were asked for.
+  EXPECT_EQ(expect_success({"generate", "run", "--prompt", "", "--temperature", "0", "--tokens", "60"}).out,
+            " the license\n");
 }
 
 }  // namespace

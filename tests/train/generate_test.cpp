@@ -109,6 +109,19 @@ TEST_P(GenerateTest, GreedyTextIsThatOfPassesOverTheWholeContext) {
   EXPECT_EQ(ids, wanted);
 }
 
+// At the third token; it is the last one of the text.
+TEST_P(GenerateTest, EndsWhereItIsTold) {
+  std::vector<std::int32_t> whole = some_ids(5), ended = whole, seen;
+  generator(16).extend(whole, 9, {.temperature = 0}, [](std::int32_t) { return true; });
+  ASSERT_EQ(whole.size(), 14u);
+  generator(16).extend(ended, 9, {.temperature = 0}, [&](std::int32_t id) {
+    seen.push_back(id);
+    return seen.size() < 3;
+  });
+  EXPECT_EQ(ended, std::vector(whole.begin(), whole.begin() + 8));
+  EXPECT_EQ(seen, std::vector(whole.begin() + 5, whole.begin() + 8));
+}
+
 TEST_P(GenerateTest, TheSeedDecides) {
   const auto text = [&](std::uint64_t seed) {
     std::vector<std::int32_t> ids = some_ids(3);
