@@ -15,11 +15,19 @@ struct CommandHelp {
 
 TEST_F(HelpTest, EveryCommandNamesItsOptions) {
   const std::vector<CommandHelp> commands = {
-      {{}, {"train", "plan", "report", "data", "eval", "generate", "convert", "selftest"}},
+      {{}, {"train", "plan", "report", "data", "eval", "generate", "convert", "selftest", "tune"}},
       {{"train"}, {"CONFIG", "--resume", "key=value", "train.steps", "optimizer.lr", "recompute", "threads"}},
-      {{"plan"}, {"CONFIG", "--graph", "--dot", "--steps", "key=value"}},
+      {{"plan"},
+       {"CONFIG", "--collectives", "--timeline", "--trace", "--stage", "--shrink", "--graph", "--dot",
+        "--steps", "key=value"}},
       {{"report"}, {"RUN_DIR", "--out"}},
-      {{"data"}, {"bpe", "build", "tokenize"}},
+      {{"data"}, {"bert", "blocks", "bpe", "build", "index", "tokenize"}},
+      {{"data", "bert"},
+       {"FILE", "--out", "--tokenizer", "--shards", "--name", "--seq", "--predictions", "--mask-probability",
+        "--short-probability", "--copies", "--seed"}},
+      {{"data", "blocks"},
+       {"FILE", "--out", "--tokenizer", "--block", "--key", "--drop-newlines", "--threads"}},
+      {{"data", "index"}, {"--prefix", "--split", "--part", "--seq", "--samples", "--seed", "--out"}},
       {{"data", "bpe"}, {"--out", "--vocab-size", "FILE"}},
       {{"data", "build"}, {"--out", "--tokenizer", "--documents", "--key", "--threads", "FILE"}},
       {{"data", "tokenize"}, {"--tokenizer", "--in", "--out"}},
@@ -28,6 +36,7 @@ TEST_F(HelpTest, EveryCommandNamesItsOptions) {
        {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--tokenizer"}},
       {{"convert"}, {"FROM", "TO", "--to"}},
       {{"selftest"}, {"--device", "--seed", "--op", "--pairs", "--small", "--brief", "--quiet"}},
+      {{"tune"}, {"CONFIG", "--out", "key=value"}},
   };
   for (const CommandHelp& help : commands) {
     for (const char* flag : {"--help", "-h"}) {

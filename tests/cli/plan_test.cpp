@@ -1,6 +1,9 @@
 // `tessera plan`: exact numbers of a model far larger than the machine, without taking its memory.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <nlohmann/json.hpp>
+
 #include "cli/program_test_folder.h"
 
 namespace tessera {
@@ -88,6 +91,44 @@ TEST_F(PlanTest, WritesTheGraphAndTheSteps) {
   EXPECT_TRUE(bytes_of(path() / "graph.dot").starts_with("digraph"));
   EXPECT_NE(bytes_of(path() / "steps.txt").find("layers.1.attention"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path() / "run"));
+}
+
+TEST_F(PlanTest, DrawsThePipelineAndWritesItsTrace) {
+  const std::vector<std::string> pipeline = {"plan", "run.yaml", "parallel.pp=2", "train.micro_batch=1"};
+  const auto plan = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), pipeline.begin(), pipeline.end());
+    return expect_success(more).out;
+  };
+  const std::string plain = plan({}), drawn = plan({"--timeline", "--trace", "trace.json"});
+  ASSERT_TRUE(drawn.starts_with(plain)) << drawn;
+  const std::string timeline = drawn.substr(plain.size());
+  EXPECT_TRUE(timeline.starts_with("1f1b: 2 ranks, 4 micro-batches; makespan ")) << timeline;
+  EXPECT_NE(timeline.find("\nrank 0 |F0"), std::string::npos) << timeline;
+  EXPECT_NE(timeline.find("\nrank 1 ..."), std::string::npos) << timeline;
+
+  std::map<std::pair<int, std::string>, int> programs;  // of a rank, by their kind
+  const auto trace = nlohmann::json::parse(bytes_of(path() / "trace.json"));
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") ++programs[{event.at("pid").get<int>(), event.at("cat").get<std::string>()}];
+  }
+  EXPECT_EQ(programs,
+            (std::map<std::pair<int, std::string>, int>{
+                {{0, "forward"}, 4}, {{0, "backward"}, 4}, {{1, "forward"}, 4}, {{1, "backward"}, 4}}));
+}
+
+TEST_F(PlanTest, ListsTheStageThatWasAskedFor) {
+  for (const std::string stage : {"0", "1"}) {
+    expect_success(
+        {"plan", "run.yaml", "parallel.pp=2", "train.micro_batch=1", "--stage", stage, "--graph", stage});
+    const std::string graph = bytes_of(path() / stage), other = stage == "0" ? "1" : "0";
+    EXPECT_NE(graph.find("layers." + stage + ".attention"), std::string::npos);
+    EXPECT_EQ(graph.find("layers." + other + ".attention"), std::string::npos);
+  }
+  for (const std::string stage : {"2", "-1"}) {
+    expect_refusal({"plan", "run.yaml", "parallel.pp=2", "train.micro_batch=1", "--stage", stage},
+                   {"--stage: found " + stage + ", expected 0 to 1"});
+  }
+  expect_refusal({"plan", "run.yaml", "--stage", "1"}, {"--stage: found 1, expected 0 to 0"});
 }
 
 TEST_F(PlanTest, TheSameConfigIsTheSamePlan) {

@@ -29,6 +29,20 @@ TEST(StepReport, JsonLineIsOneObjectThatAnyReaderParses) {
   EXPECT_FALSE(nlohmann::json::parse(to_json_line(sample())).contains("eval_loss"));
 }
 
+// The names that other people's scripts read, in docs/metrics.md: a name that changes here changes theirs.
+TEST(StepReport, KeysOfTheJsonLineAreThoseOfTheDocuments) {
+  StepReport report = sample();
+  report.eval_loss = report.eval_perplexity = report.parameter_norm = 1;
+  std::vector<std::string> keys;
+  const auto json = nlohmann::ordered_json::parse(to_json_line(report));
+  for (const auto& field : json.items()) keys.push_back(field.key());
+  EXPECT_EQ(keys, (std::vector<std::string>{"step", "total_steps", "loss", "eval_loss", "eval_perplexity",
+                                            "parameter_norm", "learning_rate", "grad_norm",
+                                            "tokens_per_second", "peak_share", "memory_bytes", "seconds_left",
+                                            "consumed_samples", "step_seconds", "sequences_per_second",
+                                            "peak_sequences_per_second", "wall_time"}));
+}
+
 TEST(StepReport, JsonLineReadsBackToTheSameBits) {
   StepReport report = sample();
   report.loss = 1.0 / 3;
