@@ -66,8 +66,4 @@ inline Coordinates coordinates_of(const Mesh& mesh, int rank) {
   return {rank / (mesh.dp * mesh.tp), rank / mesh.tp % mesh.dp, rank % mesh.tp};
 }
 
-inline int rank_at(const Mesh& mesh, const Coordinates& at) {
-  return (at.pp * mesh.dp + at.dp) * mesh.tp + at.tp;
-}
-
 }  // namespace tessera
