@@ -91,8 +91,11 @@ void expect_close(const RunResult& found, const RunResult& wanted, double tolera
   ASSERT_EQ(found.tensors.size(), wanted.tensors.size());
   for (const auto& [name, values] : wanted.tensors) {
     ASSERT_TRUE(found.tensors.contains(name)) << name;
+    ASSERT_EQ(found.tensors.at(name).size(), values.size()) << name;
     EXPECT_LE(relative_error(found.tensors.at(name), values), tolerance) << name;
   }
+  ASSERT_EQ(found.losses.size(), wanted.losses.size());
+  ASSERT_EQ(found.norms.size(), wanted.losses.size());
   for (std::size_t s = 0; s < wanted.losses.size(); ++s) {
     EXPECT_NEAR(found.losses[s], wanted.losses[s], tolerance * wanted.losses[s]) << "step " << s;
     EXPECT_NEAR(found.norms[s], wanted.norms[s], tolerance * wanted.norms[s]) << "step " << s;
