@@ -125,6 +125,9 @@ TEST(Schedule, RefusesWhatItCannotMake) {
             "pipeline.schedule gpipe: found 0 micro-batches, expected at least 1");
   EXPECT_EQ(message(ScheduleKind::gpipe, 0, 1, 4), "parallel.pp: found 0, expected at least 1");
   EXPECT_EQ(message(ScheduleKind::interleaved, 2, 0, 4), "pipeline.chunks: found 0, expected at least 1");
+  EXPECT_EQ(message(ScheduleKind::one_f_one_b, 64, 1, 1 << 20),
+            "pipeline.schedule 1f1b: found 1048576 micro-batches (train.global_batch / train.micro_batch / "
+            "parallel.dp) times 1 chunks times 64 stages, expected at most 8000000");
   EXPECT_EQ(message(ScheduleKind::one_f_one_b, 2, 2, 4),
             "pipeline.chunks: found 2 with pipeline.schedule 1f1b, expected 1; only interleaved has several "
             "chunks");

@@ -43,7 +43,7 @@ TEST(RunReport, OfARunThatIsNotFinished) {
   run.config.train.out = (run.path() / "run").string();
   int asked = 0;
   TrainCallbacks callbacks;
-  callbacks.stop_requested = [&] { return ++asked == 7; };
+  callbacks.stop_requested = [&] { return ++asked == 8; };  // after step 7 and a batch of an evaluation
   train(run.config, false, callbacks);
   EXPECT_NE(run_report_html(run.path() / "run").find("not finished: 7 of 12 steps"), std::string::npos);
 }

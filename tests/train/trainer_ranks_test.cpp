@@ -41,6 +41,18 @@ TEST_F(TrainerRanksTest, AResumeFromDifferentCheckpointsIsRefused) {
   train_both(run.config, true);
 }
 
+TEST_F(TrainerRanksTest, AnyRankMayBeAskedToStop) {
+  run_ranks(run.config, false, [&](Communicator* world) {
+    int asked = 0;
+    TrainCallbacks callbacks;
+    if (world->rank() == 1) callbacks.stop_requested = [&] { return ++asked >= 3; };
+    const TrainSummary summary = train(run.config, false, callbacks, world);
+    EXPECT_TRUE(summary.stopped_early);
+    EXPECT_EQ(summary.steps_done, 3);
+  });
+  EXPECT_TRUE(std::filesystem::exists(run.path() / "run" / "step-00000003"));
+}
+
 TEST_F(TrainerRanksTest, BadTokensOfOneRankEndTheRun) {
   run.config.train.steps = 100;
   run.config.schedule.decay_steps = 100;

@@ -147,88 +147,25 @@ TEST(TrainerBatchTest, MicroBatchesAddUpToTheWholeBatch) {
   }
 }
 
-TEST(TrainerFolderTest, AFolderWithCheckpointsNeedsResume) {
-  TinyRun run;
-  run.config.train.steps = 2;
-  run.train_into("run");
-  const std::string metrics = bytes_of(run.path() / "run" / "metrics.jsonl");
-  expect_error([&] { run.train_into("run"); }, {(run.path() / "run").string(), "step-00000002", "--resume"});
-  EXPECT_EQ(bytes_of(run.path() / "run" / "metrics.jsonl"), metrics);
-}
-
-TEST(TrainerFolderTest, ResumingAFinishedRunReportsItsLoss) {
-  TinyRun run;
-  const TrainSummary first = run.train_into("run");
-  const std::string metrics = bytes_of(run.path() / "run" / "metrics.jsonl");
-  const TrainSummary again = run.train_into("run", true);
-  EXPECT_EQ(again.steps_done, 12);
-  EXPECT_EQ(again.last_loss, first.last_loss);
-  EXPECT_EQ(again.last_eval_loss, first.last_eval_loss);
-  EXPECT_EQ(again.checkpoint, first.checkpoint);
-  EXPECT_EQ(bytes_of(run.path() / "run" / "metrics.jsonl"), metrics);
-}
-
-TEST(TrainerFolderTest, ResumingWithNothingToResumeStartsAtTheBeginning) {
-  TinyRun run;
-  run.train_into("plain");
-  run.train_into("resumed", true);
-  expect_same_bits(run, "plain", "resumed");
-}
-
-TEST(TrainerFolderTest, ResumeRefusesAnotherModelOrOtherSamples) {
-  TinyRun run;
-  run.config.train.steps = 2;
-  run.train_into("run");
-  run.config.train.global_batch = 8;
-  expect_error([&] { run.train_into("run", true); },
-               {"train.global_batch = 8", "step-00000002", "was trained with 4"});
-  run.config.train.global_batch = 4;
-  run.config.train.seed += 1;
-  expect_error([&] { run.train_into("run", true); }, {"train.seed = ", "step-00000002", "other samples"});
-  run.config.train.seed -= 1;
-  run.config.train.seq_len = 8;
-  run.config.model.architecture.max_positions = 16;  // the same model
-  expect_error([&] { run.train_into("run", true); }, {"train.seq_len = 8", "was trained with 16"});
-  run.config.train.seq_len = 16;
-  run.config.model.architecture.ffn_size = 64;
-  expect_error([&] { run.train_into("run", true); }, {"step-00000002", "another model"});
-  run.config.model.architecture.ffn_size = 48;
-  run.config.optimizer.name = OptimizerName::lamb;
-  expect_error([&] { run.train_into("run", true); },
-               {"optimizer.name = lamb", "step-00000002 was trained with adamw"});
-  run.config.optimizer.name = OptimizerName::adamw;
-  write_corpus(run.path() / "corpus", tiny_tokens(2000));
-  expect_error([&] { run.train_into("run", true); }, {"the data have", "step-00000002 was trained on"});
-}
-
-TEST(TrainerFolderTest, WeightsOfAnotherModelAreRefusedAndSlipsSaid) {
-  TinyRun run;
-  run.config.train.steps = 2;
-  run.train_into("first");
-  run.config.model.weights = (run.path() / "first").string();
-  run.config.model.architecture.attention = {.heads = 8, .kv_heads = 4};
-  expect_error([&] { run.train_into("second"); },
-               {"model.weights = ", "first", "'num_attention_heads' is 4 there and 8 here"});
-  run.config.model.architecture.attention = {.heads = 4, .kv_heads = 2, .rope_theta = 500};
-  run.config.optimizer.no_decay = {"norm", "bais"};
-  std::string said;
-  run.config.train.out = (run.path() / "second").string();
-  train(run.config, false, {.message = [&](const std::string& text) { said += text + "\n"; }});
-  EXPECT_NE(said.find("'rope_theta' is 10000 there and 500 here"), std::string::npos) << said;
-  EXPECT_NE(said.find("no_decay: no parameter has 'bais' in its name"), std::string::npos) << said;
-  EXPECT_EQ(said.find("'norm'"), std::string::npos) << said;
-}
-
-TEST(TrainerFolderTest, ADamagedCheckpointIsRefused) {
-  TinyRun run;
-  run.config.train.steps = 2;
-  run.train_into("run");
-  const auto file = run.path() / "run" / "step-00000002" / "optimizer.safetensors";
-  std::string bytes = bytes_of(file);
-  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-  std::ofstream(file, std::ios::binary) << bytes;
-  run.config.train.steps = 4;
-  expect_error([&] { run.train_into("run", true); }, {file.string(), "damaged"});
+// Who waits for a stop waits for the checkpoint alone.
+TEST(TrainerStopTest, AnEvaluationIsGivenUp) {
+  for (const bool before : {true, false}) {
+    SCOPED_TRACE(before);
+    TinyRun run;
+    const std::string name = before ? "before" : "meanwhile";
+    run.config.train.out = (run.path() / name).string();
+    int asked = 0;
+    TrainCallbacks callbacks;
+    // After steps 1 to 4, then after each of the evaluation's batches.
+    callbacks.stop_requested = [&] { return ++asked >= (before ? 4 : 5); };
+    const TrainSummary summary = train(run.config, false, callbacks);
+    EXPECT_TRUE(summary.stopped_early);
+    EXPECT_EQ(summary.steps_done, 4);
+    EXPECT_EQ(asked, before ? 4 : 5);
+    EXPECT_TRUE(std::isnan(summary.last_eval_loss));
+    EXPECT_FALSE(run.reports(name).back().eval_loss.has_value());
+    EXPECT_TRUE(std::filesystem::exists(run.path() / name / "step-00000004"));
+  }
 }
 
 TEST(TrainerStopTest, StoppingSavesTheFinishedStep) {
@@ -237,7 +174,7 @@ TEST(TrainerStopTest, StoppingSavesTheFinishedStep) {
   run.config.train.out = (run.path() / "stopped").string();
   int asked = 0;
   TrainCallbacks callbacks;
-  callbacks.stop_requested = [&] { return ++asked == 7; };
+  callbacks.stop_requested = [&] { return ++asked == 8; };  // after step 7 and a batch of an evaluation
   const TrainSummary summary = train(run.config, false, callbacks);
   EXPECT_TRUE(summary.stopped_early);
   EXPECT_EQ(summary.steps_done, 7);

@@ -178,6 +178,9 @@ std::optional<fs::path> find_latest_checkpoint(const fs::path& run_dir) {
 
 LoadedCheckpoint::LoadedCheckpoint(const fs::path& folder)
     : folder_(folder), manifest_(read_manifest(folder / kManifestName)) {
+  const std::int64_t step = manifest_.info.step;
+  TS_CHECK(parse_step_name(folder.filename().string()).value_or(step) == step,
+           "{}: found step {}, expected that of its folder's name", (folder / kManifestName).string(), step);
   for (const auto& [name, digest] : manifest_.files) {
     const fs::path path = folder_ / name;
     std::error_code error;

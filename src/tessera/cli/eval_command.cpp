@@ -100,6 +100,7 @@ int eval_command(int argc, const char* const* argv) {
   const EvaluatedLoss losses =
       evaluator.evaluate(*samples, count, [&](std::int64_t done, const EvaluatedLoss& so_far) {
         bar.update(done, fmt::format("loss {:.4f}", so_far.loss()));
+        return true;
       });
   bar.finish(fmt::format("loss {:.4f}", losses.loss()));
   print_losses(losses);

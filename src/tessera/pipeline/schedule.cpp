@@ -175,6 +175,13 @@ Schedule make_schedule(ScheduleKind kind, int num_stages, int num_chunks, int nu
   TS_CHECK(num_chunks >= 1, "pipeline.chunks: found {}, expected at least 1", num_chunks);
   TS_CHECK(num_micro_batches >= 1, "pipeline.schedule {}: found {} micro-batches, expected at least 1",
            schedule_name(kind), num_micro_batches);
+  // Enough for thousands of micro-batches on hundreds of stages, and still a few seconds' work.
+  constexpr std::int64_t kMostPrograms = 8'000'000;
+  TS_CHECK(
+      std::int64_t{num_micro_batches} * num_chunks * num_stages <= kMostPrograms,
+      "pipeline.schedule {}: found {} micro-batches (train.global_batch / train.micro_batch / parallel.dp) "
+      "times {} chunks times {} stages, expected at most {}",
+      schedule_name(kind), num_micro_batches, num_chunks, num_stages, kMostPrograms);
   TS_CHECK(
       num_chunks == 1 || kind == ScheduleKind::interleaved,
       "pipeline.chunks: found {} with pipeline.schedule {}, expected 1; only interleaved has several chunks",

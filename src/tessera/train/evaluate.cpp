@@ -87,7 +87,7 @@ EvaluatedLoss Evaluator::evaluate(const Samples& samples, std::int64_t num_sampl
     std::fill(batch.targets.begin() + rows * batch.seq_len, batch.targets.end(), kNotScored);
     if (samples.pairs) std::fill(batch.next_sentence.begin() + rows, batch.next_sentence.end(), kNotScored);
     add(batch_inputs(batch), result);
-    progress(done + rows, result);
+    if (!progress(done + rows, result)) break;
   }
   return result;
 }

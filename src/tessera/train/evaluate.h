@@ -39,11 +39,12 @@ class Evaluator {
   Evaluator(const Model& model, BatchShape shape, DType dtype, Device& device, TrainingStep& training);
 
   // Of the first num_samples; on several ranks collective. The same on every layout: rows of the last batch
-  // beyond them are not scored. `progress` is told after each batch how many are done.
-  using Progress = std::function<void(std::int64_t num_samples, const EvaluatedLoss&)>;
+  // beyond them are not scored. `progress` is told after each batch how many are done, and whether it returns
+  // true, as on all ranks alike, decides whether the evaluation goes on.
+  using Progress = std::function<bool(std::int64_t num_samples, const EvaluatedLoss&)>;
   EvaluatedLoss evaluate(
       const Samples& samples, std::int64_t num_samples,
-      const Progress& progress = [](std::int64_t, const EvaluatedLoss&) {});
+      const Progress& progress = [](std::int64_t, const EvaluatedLoss&) { return true; });
 
   // Of one batch of B dp sequences.
   void add(std::span<const BatchInput> inputs, EvaluatedLoss& to);

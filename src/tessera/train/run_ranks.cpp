@@ -1,10 +1,10 @@
 #include "tessera/train/run_ranks.h"
 
+#include "tessera/backend/cuda/cuda_device.h"
 #include "tessera/comm/local/local_world.h"
 #include "tessera/comm/mpi/mpi_world.h"
 
 namespace tessera {
-
 void run_ranks(const Mesh& mesh, bool under_mpi,
                const std::function<void(Communicator* world)>& rank_program) {
   const std::int64_t num_ranks = std::int64_t{mesh.tp} * mesh.pp * mesh.dp;
@@ -29,6 +29,10 @@ void run_ranks(const Mesh& mesh, bool under_mpi,
 void run_ranks(const RunConfig& config, bool under_mpi,
                const std::function<void(Communicator* world)>& rank_program) {
   const ParallelKeys& p = config.parallel;
+  const bool several = p.tp > 1 || p.pp > 1 || p.dp > 1;
+  // Throws here, where no rank of this process is blamed for it.
+  if (several && !under_mpi && config.device == DeviceName::cuda && num_cuda_gpus() == 0)
+    make_cuda_device(0, nullptr, {});
   run_ranks(Mesh{static_cast<int>(p.pp), static_cast<int>(p.dp), static_cast<int>(p.tp)}, under_mpi,
             rank_program);
 }

@@ -131,7 +131,8 @@ void RunReporter::append(const StepReport& report) {
 
 void RunReporter::finish() const {
   const std::vector<StepReport> reports = read_jsonl_log(folder_ / kMetricsFile);
-  if (reports.empty()) return;
+  TS_CHECK(!reports.empty(), "{} is gone: no curves and no report; the checkpoints are as they were saved",
+           (folder_ / kMetricsFile).string());
   write_curve_svg(folder_ / "loss.svg", loss_chart(config_.train.out, reports));
   write_file(folder_ / "results.json", results_json(result_parameters(config_, model_, size_), reports));
   write_run_report(folder_, folder_ / "report.html");

@@ -1,5 +1,7 @@
 #include "tessera/train/same_run.h"
 
+#include <utility>
+
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/train/config_schema.h"
 #include "tessera/train/same_model.h"
@@ -7,6 +9,18 @@
 #include "tessera/train/trainer.h"
 
 namespace tessera {
+namespace {
+
+// All of it is allowed, and a slip of the pen among it costs a night. How far a run goes and where it lies
+// need no word.
+void say_what_has_changed(RunConfig before, const RunConfig& now,
+                          const std::function<void(const std::string&)>& message) {
+  before.train.steps = now.train.steps;
+  before.train.out = now.train.out;
+  for (const std::string& line : describe_changes(before, now)) message("changed since: " + line);
+}
+
+}  // namespace
 
 void check_same_run(const std::filesystem::path& checkpoint, const RunConfig& now, const Model& model,
                     const std::function<void(const std::string&)>& message) {
@@ -20,12 +34,13 @@ void check_same_run(const std::filesystem::path& checkpoint, const RunConfig& no
   if (run == properties.end()) return;
   RunConfig before;
   apply_yaml(before, run->second, (checkpoint / kManifestName).string());
-  check_same_samples(before, now, checkpoint.string(), message);
+  check_same_samples(before, now, checkpoint.string());
   TS_CHECK(
       before.optimizer.name == now.optimizer.name,
       "optimizer.name = {}, but {} was trained with {}, whose state is of no use to it. To train on from "
       "its weights alone, start a new run with model.weights",
       optimizer_text(now.optimizer.name), checkpoint.string(), optimizer_text(before.optimizer.name));
+  say_what_has_changed(std::move(before), now, message);
 }
 
 void check_same_corpora(const std::filesystem::path& checkpoint, const DataKeys& now,

@@ -11,7 +11,7 @@
 namespace tessera {
 
 // The same model, optimizer and samples, as far as the configs say. Throws Error naming what differs; what
-// may differ, but should be known, is only said.
+// may differ is said, key by key.
 void check_same_run(const std::filesystem::path& checkpoint, const RunConfig& now, const Model& model,
                     const std::function<void(const std::string&)>& message);
 

@@ -38,8 +38,7 @@ std::int64_t samples_of_order(const RunConfig& config) {
   return samples;
 }
 
-void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint,
-                        const std::function<void(const std::string&)>& message) {
+void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint) {
   const auto check = [&](std::string_view key, const auto& was, const auto& is) {
     TS_CHECK(was == is,
              "{} = {}, but {} was trained with {}: resuming would see other samples. To train on from its "
@@ -64,13 +63,6 @@ void check_same_samples(const RunConfig& before, const RunConfig& now, const std
              now.train.steps, samples_of_order(now), checkpoint, samples_of_order(before),
              samples_of_order(before));
   }
-  const auto say = [&](const char* key, const std::string& old_path, const std::string& path) {
-    if (old_path != path) message(fmt::format("{} was {} and is {}", key, old_path, path));
-  };
-  say("data.prefix", was.prefix, is.prefix);
-  say("data.blend", joined(every_second(was.blend, 1), ","), joined(every_second(is.blend, 1), ","));
-  say("data.shards", was.shards, is.shards);
-  say("data.texts", joined(was.texts, ","), joined(is.texts, ","));
 }
 
 }  // namespace tessera

@@ -1,7 +1,6 @@
 // Whether a resumed run sees the samples that the interrupted one would have seen. Used by the training loop.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "tessera/train/run_config.h"
@@ -12,8 +11,7 @@ namespace tessera {
 std::int64_t samples_of_order(const RunConfig& config);
 
 // Throws Error naming the key that has changed, if it decides which samples a run sees. Paths may change, for
-// files move; that is only said.
-void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint,
-                        const std::function<void(const std::string&)>& message);
+// files move.
+void check_same_samples(const RunConfig& before, const RunConfig& now, const std::string& checkpoint);
 
 }  // namespace tessera

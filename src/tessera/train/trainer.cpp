@@ -53,6 +53,7 @@ class Run {
     const std::optional<std::filesystem::path> newest = newest_checkpoint();
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
+    check_no_broken_ones_alone(resume, newest);
     // Before data are made ready for nothing.
     if (newest) check_same_run(*newest, config, *model_, callbacks.message);
     check_can_go_on(newest);
@@ -108,10 +109,11 @@ class Run {
   void say_what_no_decay_misses() const;
   void say_how_it_runs() const;
   void check_can_go_on(const std::optional<std::filesystem::path>& newest) const;
+  void check_no_broken_ones_alone(bool resume, const std::optional<std::filesystem::path>& newest) const;
   void restore(const std::filesystem::path& folder);
   TrainSummary nothing_to_do() const;
-  EvaluatedLoss evaluate();
-  void evaluate_into(StepReport& line);
+  std::optional<EvaluatedLoss> evaluate();
+  std::optional<EvaluatedLoss> evaluate_after(const StepReport& line);
   const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
   void save_before_stopping(std::int64_t steps_done);
   void save(std::int64_t steps_done);
@@ -133,10 +135,10 @@ class Run {
   std::int64_t last_saved_step_ = 0;
 };
 
-// All ranks stop after the same step, the one in which rank 0 was asked to.
+// Whichever rank was asked to, all stop together.
 bool Run::stop_requested() const {
   std::int32_t stop = callbacks_.stop_requested() ? 1 : 0;
-  if (world_) world_->broadcast(&stop, sizeof(stop), 0);
+  if (world_) world_->all_reduce(&stop, 1, DType::i32, Reduction::max);
   return stop != 0;
 }
 
@@ -238,9 +240,21 @@ void Run::check_can_go_on(const std::optional<std::filesystem::path>& newest) co
   if (speaks() && writes) check_can_write_into(config_.train.out, "train.out");
 }
 
+// What was to be gone on with would be begun anew, and its log overwritten.
+void Run::check_no_broken_ones_alone(bool resume, const std::optional<std::filesystem::path>& newest) const {
+  if (!resume || newest) return;
+  const auto broken = list_broken_checkpoints(config_.train.out);
+  TS_CHECK(broken.empty(),
+           "--resume: {} has no {}, and {} holds no other checkpoint. Delete the folder to start anew",
+           broken.rbegin()->second.string(), kManifestName, config_.train.out);
+}
+
 void Run::restore(const std::filesystem::path& folder) {
   LoadedCheckpoint checkpoint(folder);
-  const auto& properties = checkpoint.info().properties;
+  const auto& [step, consumed_samples, properties] = checkpoint.info();
+  TS_CHECK(consumed_samples == step * config_.train.global_batch,
+           "{}: found {} samples after {} steps, expected {} times train.global_batch = {}",
+           (folder / kManifestName).string(), consumed_samples, step, step, config_.train.global_batch);
   if (const auto samples = properties.find(kSamplesProperty); samples != properties.end()) {
     TS_CHECK(samples->second == std::to_string(data_.train->per_epoch),
              "the data have {} samples, but {} was trained on {}: resuming would see others",
@@ -253,11 +267,15 @@ void Run::restore(const std::filesystem::path& folder) {
   callbacks_.message(fmt::format("resuming from {} at step {}", folder.string(), first_step_));
 }
 
-// The same samples on every layout.
-EvaluatedLoss Run::evaluate() {
+// The same samples on every layout. Nothing if a stop was asked for meanwhile: who waits for one waits for
+// the checkpoint.
+std::optional<EvaluatedLoss> Run::evaluate() {
   const Samples& valid = *data_.valid;
-  return evaluator_->evaluate(valid,
-                              valid.num_in_batches(config_.train.eval_batches, config_.train.micro_batch));
+  bool stopped = false;
+  const EvaluatedLoss found =
+      evaluator_->evaluate(valid, valid.num_in_batches(config_.train.eval_batches, config_.train.micro_batch),
+                           [&](std::int64_t, const EvaluatedLoss&) { return !(stopped = stop_requested()); });
+  return stopped ? std::nullopt : std::optional(found);
 }
 
 // Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept,
@@ -275,11 +293,9 @@ const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
   return *batch;
 }
 
-void Run::evaluate_into(StepReport& line) {
+std::optional<EvaluatedLoss> Run::evaluate_after(const StepReport& line) {
   try {
-    const EvaluatedLoss found = evaluate();
-    line.eval_loss = found.loss();
-    line.eval_perplexity = found.perplexity();
+    return evaluate();
   } catch (const FailedAlone&) {
     throw;
   } catch (const Error&) {
@@ -347,16 +363,21 @@ TrainSummary Run::go() {
     if (reporter_) line = reporter_->report({step + 1, result, rate, seconds_since(start)});
     summary.steps_done = step + 1;
     summary.last_loss = result.loss;
+    const auto due = [&](std::int64_t every) {
+      return step + 1 == config_.train.steps || (every > 0 && (step + 1) % every == 0);
+    };
     summary.stopped_early = stop_requested();
-    const bool last = summary.stopped_early || step + 1 == config_.train.steps;
-    if (evaluator_ && (last || (step + 1) % config_.train.eval_every == 0)) {
-      evaluate_into(line);
-      summary.last_eval_loss = *line.eval_loss;
-      summary.last_eval_perplexity = *line.eval_perplexity;
+    if (evaluator_ && !summary.stopped_early && due(config_.train.eval_every)) {
+      if (const std::optional<EvaluatedLoss> found = evaluate_after(line)) {
+        line.eval_loss = summary.last_eval_loss = found->loss();
+        line.eval_perplexity = summary.last_eval_perplexity = found->perplexity();
+      } else {
+        summary.stopped_early = true;
+      }
     }
     if (reporter_) reporter_->append(line);
     if (golden_) golden_->check(step + 1, result.loss);
-    if (last || (config_.train.save_every > 0 && (step + 1) % config_.train.save_every == 0)) save(step + 1);
+    if (summary.stopped_early || due(config_.train.save_every)) save(step + 1);
   }
   summary.checkpoint = last_checkpoint_;
   if (reporter_) reporter_->finish();
@@ -369,6 +390,7 @@ TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& c
                    Communicator* world) {
   if (world == nullptr || world->rank() == 0) return Run(config, resume, callbacks, world).go();
   TrainCallbacks silent;
+  silent.stop_requested = callbacks.stop_requested;
   return Run(config, resume, silent, world).go();
 }
 

@@ -15,7 +15,7 @@ namespace tessera {
 struct TrainCallbacks {
   std::function<void(const std::string&)> message = [](const std::string&) {};
   std::function<void(const StepReport&)> step = [](const StepReport&) {};
-  std::function<bool()> stop_requested = [] { return false; };  // asked once per step
+  std::function<bool()> stop_requested = [] { return false; };  // asked after steps, on every rank
 };
 
 struct TrainSummary {
@@ -27,10 +27,12 @@ struct TrainSummary {
   std::string checkpoint;  // folder of the last one
 };
 
-// With `resume`, goes on from the newest checkpoint in train.out (from the start if there is none);
-// without it, a folder that already holds checkpoints is refused.
+// With `resume`, goes on from the newest checkpoint in train.out (from the start if there is none, but not if
+// there are only broken ones); without it, a folder that already holds checkpoints is refused. A stop that is
+// asked for ends the run with a checkpoint, after a step and without another evaluation.
 //
-// On several ranks each calls it with its communicator of all of them; callbacks and files are rank 0's.
+// On several ranks each calls it with its communicator of all of them; messages, reports and files are rank
+// 0's, and any rank may be asked to stop.
 TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& callbacks,
                    Communicator* world = nullptr);
 
