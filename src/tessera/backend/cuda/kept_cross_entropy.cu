@@ -57,12 +57,18 @@ struct KeptRow {
     return pack;
   }
 
+  // In one piece: of a LogitPack whose elements are used one by one the compiler makes eight loads.
+  __device__ LogitPack own(int p) const {
+    const uint4 words = reinterpret_cast<const uint4*>(shared)[p];
+    return __builtin_bit_cast(LogitPack, words);
+  }
+
   // Calls f(p, pack) for this thread's packs.
   template <class F>
   __device__ void for_each_own(F&& f) const {
     const int first = static_cast<int>(threadIdx.x), step = static_cast<int>(blockDim.x);
 #pragma unroll 2
-    for (int p = first; p < kept; p += step) f(p, shared[p]);
+    for (int p = first; p < kept; p += step) f(p, own(p));
     for (int p = kept + first; p < packs; p += step) {
       f(p, without_padding(reinterpret_cast<const LogitPack*>(logits)[p], p));
     }
