@@ -5,53 +5,61 @@
 #include "tessera/backend/cuda/group_sums.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/ordered_attention_ends.cuh"
+#include "tessera/backend/cuda/reduce.cuh"
 #include "tessera/backend/cuda/turned_rows.cuh"
 
 namespace tessera::cuda {
 namespace {
 
-// Lanes of a row hold eight columns each, and of several rows, so that enough loads are under way. lse is
-// infinite behind the last row: its probabilities are then zero.
 constexpr int kRowsPerThread = 4;
+template <int kDims>
+constexpr int kLanesPerRow = kDims / 8;
+template <int kDims>
+constexpr int kRowsPerBlock = kThreads / kLanesPerRow<kDims>* kRowsPerThread;
 
+// Blocks of a sequence are blockIdx.y's. Its rows lie head by head of a token, then of the next: where to
+// read follows from a row's number, and only where to write takes a division. All of a thread's loads are
+// under way before it adds anything up. lse is infinite behind the last token: probabilities are then zero.
 template <int kDims>
 __global__ void __launch_bounds__(kThreads)
     row_numbers_of(AttentionShape shape, GradOrder<kDims> order, const BFloat* dout, const BFloat* out,
                    const float* lse_in, float* lse, float* delta, unsigned* turns, int* next_item) {
-  constexpr int kLanes = kDims / 8, kRows = kThreads / kLanes;
-  const int padded = order.padded_seq(), lane = static_cast<int>(threadIdx.x) % kLanes;
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  for (std::int64_t i = thread; i < std::int64_t{order.heads} * order.tiles() * kGroups;
-       i += std::int64_t{gridDim.x} * kThreads) {
+  using Eight = Pack<BFloat, 8>;
+  constexpr unsigned kLanes = kLanesPerRow<kDims>;
+  const unsigned lane = threadIdx.x % kLanes, padded = static_cast<unsigned>(order.padded_seq());
+  const unsigned seq = static_cast<unsigned>(shape.seq), heads = static_cast<unsigned>(shape.heads);
+  const std::int64_t block = std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
+#pragma unroll 1  // or the compiler divides in 64 bits, to know how often
+  for (std::int64_t i = block * kThreads + threadIdx.x;
+       i < std::int64_t{order.heads} * order.tiles() * kGroups;
+       i += std::int64_t{gridDim.x} * gridDim.y * kThreads) {
     turns[i] = 0;
   }
-  if (thread == 0) *next_item = 0;
-  float sums[kRowsPerThread] = {};
-  std::int64_t heads[kRowsPerThread];
-  int rows[kRowsPerThread];
+  if (block == 0 && threadIdx.x == 0) *next_item = 0;
+  const std::int64_t sequence = std::int64_t{blockIdx.y} * seq * shape.out_width();
+  const auto row = [&](int i) {
+    return blockIdx.x * kRowsPerBlock<kDims> + (i * kThreads + threadIdx.x) / kLanes;
+  };
+  uint4 x[kRowsPerThread] = {}, y[kRowsPerThread] = {};
 #pragma unroll
   for (int i = 0; i < kRowsPerThread; ++i) {
-    const std::int64_t index = (std::int64_t{blockIdx.x} * kRowsPerThread + i) * kRows + threadIdx.x / kLanes;
-    const std::int64_t b = index / shape.heads / padded, h = index % shape.heads;
-    heads[i] = b * shape.heads + h;
-    rows[i] = static_cast<int>(index / shape.heads % padded);
-    if (b >= shape.batch || rows[i] >= shape.seq) continue;
-    const std::int64_t at = (b * shape.seq + rows[i]) * shape.out_width() + h * kDims + lane * 8;
-    float x[8], y[8];
-    load(dout + at, x);
-    load(out + at, y);
-#pragma unroll
-    for (int k = 0; k < 8; ++k) sums[i] += x[k] * y[k];
+    if (row(i) >= seq * heads) continue;
+    const std::int64_t at = sequence + std::int64_t{row(i)} * kDims + lane * 8;
+    x[i] = *reinterpret_cast<const uint4*>(dout + at);
+    y[i] = *reinterpret_cast<const uint4*>(out + at);
   }
 #pragma unroll
   for (int i = 0; i < kRowsPerThread; ++i) {
+    const auto a = __builtin_bit_cast(Eight, x[i]), b = __builtin_bit_cast(Eight, y[i]);
+    float sum = 0;
 #pragma unroll
-    for (int other = kLanes / 2; other > 0; other /= 2)
-      sums[i] += __shfl_xor_sync(0xffffffff, sums[i], other);
-    if (lane != 0 || heads[i] >= order.heads) continue;
-    const std::int64_t to = heads[i] * padded + rows[i];
-    lse[to] = rows[i] < shape.seq ? lse_in[heads[i] * shape.seq + rows[i]] * kLog2E : INFINITY;
-    delta[to] = sums[i];
+    for (int k = 0; k < 8; ++k) sum += widen(a.elems[k]) * widen(b.elems[k]);
+    sum = reduce_lanes<kLanes>(sum, Sum{});
+    const unsigned token = row(i) / heads, h = row(i) % heads;
+    if (lane != 0 || token >= padded) continue;
+    const std::int64_t head = std::int64_t{blockIdx.y} * heads + h;
+    lse[head * padded + token] = token < seq ? lse_in[head * seq + token] * kLog2E : INFINITY;
+    delta[head * padded + token] = sum;
   }
 }
 
@@ -150,8 +158,8 @@ GradCall<kDims> placed(const AttentionShape& shape, std::byte* scratch) {
 
 template <int kDims>
 void make_row_numbers(Context& context, const GradCall<kDims>& call, const AttentionGradOperands& operands) {
-  const std::int64_t rows = std::int64_t{call.order.heads} * call.order.padded_seq();
-  const unsigned blocks = num_blocks(rows, kRowsPerThread * (kThreads / (kDims / 8)));
+  const std::int64_t rows = std::int64_t{call.shape.heads} * call.order.padded_seq();
+  const dim3 blocks(num_blocks(rows, kRowsPerBlock<kDims>), static_cast<unsigned>(call.shape.batch));
   row_numbers_of<kDims><<<blocks, kThreads, 0, context.stream>>>(
       call.shape, call.order, static_cast<const BFloat*>(operands.dout),
       static_cast<const BFloat*>(operands.out), operands.lse, call.lse, call.delta, call.turns,
