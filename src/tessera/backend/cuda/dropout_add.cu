@@ -5,6 +5,7 @@
 //   counter low   e / 4 in the lower 48 bits, the dropout's stream in the upper 16
 //   counter high  the step
 // and is kept if that number, made uniform in (0, 1), is at least the rate. The same on every backend.
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/backend/cuda/launch.cuh"
@@ -34,6 +35,12 @@ GlobalElements global_elements(const KernelCall& call, const DropoutAttrs& attrs
           attrs.cut.whole * inner};
 }
 
+// Whether a pack of x is one there, too, of whole Philox blocks.
+bool packs_stay_whole(const GlobalElements& global, std::int64_t pack) {
+  return global.run % pack == 0 && global.sequence % 4 == 0 && global.first % 4 == 0 &&
+         global.distance % 4 == 0;
+}
+
 struct DropoutNumbers {
   std::uint64_t stream;
   std::uint32_t threshold;  // the rate in units of 2^-24: comparing integers is comparing philox_uniform
@@ -54,20 +61,22 @@ __global__ void drop_packs(const T* x, const std::int32_t* key, const T* residua
   float v[W], base[W] = {};
   load<W>(x + at, v);
   if (residual != nullptr) load<W>(residual + at, base);
-  std::uint64_t counter = ~std::uint64_t{0};
-  PhiloxBlock block{};
+  const auto element =
+      static_cast<std::uint64_t>(begin + at / global.run * global.distance + at % global.run);
+  constexpr int kOfBlock = std::min(W, 4);
 #pragma unroll
-  for (int i = 0; i < W; ++i) {
-    const std::int64_t local = at + i;
-    const auto element =
-        static_cast<std::uint64_t>(begin + local / global.run * global.distance + local % global.run);
-    if (element / 4 != counter) {
-      counter = element / 4;
-      block = philox(seed, (numbers.stream << 48) + counter, step);
+  for (int i = 0; i < W; i += kOfBlock) {
+    const PhiloxBlock block = philox(seed, (numbers.stream << 48) + element / 4 + i / 4, step);
+#pragma unroll
+    for (int k = 0; k < kOfBlock; ++k) {
+      const std::uint32_t lane =
+          W == 1 ? static_cast<std::uint32_t>(element % 4) : static_cast<std::uint32_t>(k);
+      const std::uint32_t bits = lane == 0   ? block[0]
+                                 : lane == 1 ? block[1]
+                                 : lane == 2 ? block[2]
+                                             : block[3];
+      v[i + k] = base[i + k] + v[i + k] * ((bits >> 8) >= numbers.threshold ? numbers.keep_factor : 0.0f);
     }
-    const std::uint32_t lane = static_cast<std::uint32_t>(element % 4);
-    const std::uint32_t bits = lane == 0 ? block[0] : lane == 1 ? block[1] : lane == 2 ? block[2] : block[3];
-    v[i] = base[i] + v[i] * ((bits >> 8) >= numbers.threshold ? numbers.keep_factor : 0.0f);
   }
   store<W>(y + at, v);
 }
@@ -84,7 +93,8 @@ void drop(const KernelCall& call, Context& context, const TensorView* residual) 
     const T* x = data<T>(call.inputs[0]);
     const T* base = residual ? data<T>(*residual) : nullptr;
     T* y = data<T>(call.outputs[0]);
-    with_packs<T>(packs_fit<T>(num_elems, x, base, y), [&]<class Width>(Width) {
+    const bool fit = packs_fit<T>(num_elems, x, base, y) && packs_stay_whole(global, kPack<T>);
+    with_packs<T>(fit, [&]<class Width>(Width) {
       constexpr int W = Width::value;
       drop_packs<W><<<num_blocks(num_elems, W * kThreads), kThreads, 0, context.stream>>>(
           x, data<std::int32_t>(call.inputs[1]), base, y, num_elems, global, numbers);
