@@ -44,6 +44,14 @@ __device__ void store_pack(T* to, const Pack<T, N>& pack) {
   }
 }
 
+template <int N, class T>
+__device__ void store_rounded(T* to, const float (&from)[N]) {
+  Pack<T, N> rounded;
+#pragma unroll
+  for (int i = 0; i < N; ++i) rounded.elems[i] = narrow<T>(from[i]);
+  store_pack<N>(to, rounded);
+}
+
 template <int N, class Types>
 __device__ void load_weights(const UpdateElements<Types>& e, std::int64_t at, float (&w)[N]) {
   load<N>(e.param + at, w);
@@ -59,11 +67,7 @@ __device__ void load_weights(const UpdateElements<Types>& e, std::int64_t at, fl
 
 template <int N, class Types>
 __device__ void store_weights(const UpdateElements<Types>& e, std::int64_t at, const float (&w)[N]) {
-  using Param = typename Types::Param;
-  Pack<Param, N> rounded;
-#pragma unroll
-  for (int i = 0; i < N; ++i) rounded.elems[i] = narrow<Param>(w[i]);
-  store_pack<N>(e.param + at, rounded);
+  store_rounded<N>(e.param + at, w);
   if constexpr (Types::kSplit) {
     Pack<std::int16_t, N> low;
 #pragma unroll

@@ -42,8 +42,8 @@ __device__ void update_pack(const typename Rule::Factors& factors, const UpdateE
   for (int i = 0; i < N; ++i) Rule::apply(factors, w[i], g[i], s1[i], s2[i]);
   constexpr bool kBf16State = std::is_same_v<typename Types::State, BFloat>;
   if constexpr (Rule::kStochastic && kBf16State) round_pack<N>(e, at, factors.step, w, s1, s2);
-  if constexpr (Rule::kStates > 0) store<N>(e.state1 + at, s1);
-  if constexpr (Rule::kStates > 1) store<N>(e.state2 + at, s2);
+  if constexpr (Rule::kStates > 0) store_rounded<N>(e.state1 + at, s1);
+  if constexpr (Rule::kStates > 1) store_rounded<N>(e.state2 + at, s2);
   if constexpr (Rule::kWritesWeight) {
     store_weights<N>(e, at, w);
   } else {
