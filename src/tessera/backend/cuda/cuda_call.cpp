@@ -5,8 +5,9 @@
 namespace tessera::cuda {
 
 void check_cuda(cudaError_t status, const char* what) {
-  TS_CHECK(status == cudaSuccess, "cuda: {}: {} ({})", what, cudaGetErrorString(status),
-           cudaGetErrorName(status));
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // or the next launch would be blamed for it
+  fail("cuda: {}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
 }
 
 }  // namespace tessera::cuda
