@@ -22,7 +22,7 @@ struct Rank {
   int fail_call = -1;   // this collective call, from 0, fails
   int async_error = 0;  // what NCCL's threads have to say
   int group_calls = 0;  // group_start so far
-  int destroyed = 0, aborted = 0;
+  int destroyed = 0, aborted = 0, groups_open_at_abort = 0;
   NcclId id{};
 };
 inline thread_local Rank rank;
@@ -104,7 +104,10 @@ inline NcclLibrary library() {
     return kNcclSuccess;
   };
   nccl.comm_destroy = [](ncclComm* comm) { return delete comm, ++rank.destroyed, kNcclSuccess; };
-  nccl.comm_abort = [](ncclComm* comm) { return delete comm, ++rank.aborted, kNcclSuccess; };
+  nccl.comm_abort = [](ncclComm* comm) {
+    rank.groups_open_at_abort = comm->open_groups;
+    return delete comm, ++rank.aborted, kNcclSuccess;
+  };
   nccl.comm_get_async_error = [](ncclComm*, int* result) { return *result = rank.async_error, kNcclSuccess; };
   nccl.get_error_string = [](int) { return "remote process exited"; };
   nccl.get_last_error = [](ncclComm*) { return "connection closed"; };

@@ -128,6 +128,7 @@ std::string failure_of(F f, int& aborted) {
       message = e.what();
     }
     aborted = fake_nccl::rank.aborted;
+    EXPECT_EQ(fake_nccl::rank.groups_open_at_abort, 0);
   });
   return message;
 }

@@ -66,12 +66,14 @@ NcclCommunicator::~NcclCommunicator() {
   }
 }
 
+int NcclCommunicator::failure_of_threads() const {
+  int failure = kNcclSuccess;
+  const int result = nccl_.comm_get_async_error(comm_, &failure);
+  if (result != kNcclSuccess) return result;
+  return failure == kNcclInProgress ? kNcclSuccess : failure;
+}
+
 void NcclCommunicator::check(int result, const char* name) {
-  int later = kNcclSuccess;
-  if (result == kNcclSuccess && comm_ != nullptr) {
-    result = nccl_.comm_get_async_error(comm_, &later);
-    if (result == kNcclSuccess && later != kNcclInProgress) result = later;
-  }
   if (result == kNcclSuccess) return;
   const char* const last = nccl_.get_last_error(comm_);
   const std::string message =
@@ -84,10 +86,12 @@ void NcclCommunicator::check(int result, const char* name) {
 template <class Calls>
 void NcclCommunicator::grouped(const char* name, Calls calls) {
   TS_CHECK(comm_ != nullptr, "NCCL: {} on rank {} of {}: an earlier call has failed", name, rank(), size());
+  check(failure_of_threads(), name);  // not in the group: an open one would be the thread's next calls', too
   check(nccl_.group_start(), name);
   const int result = calls();
   const int end = nccl_.group_end();  // also after a failure: it stands for all of the group
   check(result != kNcclSuccess ? result : end, name);
+  check(failure_of_threads(), name);
 }
 
 void NcclCommunicator::all_reduce(std::span<const DeviceTensor> tensors, Reduction reduction,

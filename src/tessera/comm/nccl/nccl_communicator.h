@@ -39,8 +39,9 @@ class NcclCommunicator final : public DeviceCommunicator {
   // uneven(tensor, a range, its size, its rank) for each.
   template <class Even, class Uneven>
   void on_ranges(const char* name, std::span<const DeviceTensor> tensors, Even even, Uneven uneven);
-  // Throws, naming the rank and the call, unless all is well; NCCL's own threads are asked, too. The
-  // communicator is aborted first, which ends the other ranks' waiting.
+  int failure_of_threads() const;  // NCCL's own; or success
+  // Throws, naming the rank and the call, unless the result is success. The communicator is aborted first,
+  // which ends the other ranks' waiting.
   void check(int result, const char* name);
 
   const NcclLibrary nccl_;
