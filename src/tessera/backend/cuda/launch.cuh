@@ -14,6 +14,9 @@ namespace tessera::cuda {
 inline constexpr int kThreads = 256;
 inline constexpr int kWarp = 32;
 
+// Of an H100 or H200. Sums are cut for so many, whatever the card has: their bits are the same on all.
+inline constexpr std::int64_t kMultiprocessors = 132;
+
 // Calls f with a value of the element type.
 template <class F>
 void for_dtype(DType dtype, F&& f) {

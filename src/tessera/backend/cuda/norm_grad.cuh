@@ -78,7 +78,6 @@ inline unsigned blocks_per_multiprocessor(const RowLayout& layout) {
 
 // Rows are dealt to this many blocks, whichever kernel runs.
 inline std::int64_t norm_parts(MatrixShape shape, DType dtype) {
-  constexpr std::int64_t kMultiprocessors = 132;
   const std::int64_t packs = num_blocks(shape.columns, 16 / dtype_bytes(dtype));
   if (!layout_fits(packs)) return std::min(shape.rows, kMultiprocessors);
   const RowLayout layout = grad_layout(packs);
