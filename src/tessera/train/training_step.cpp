@@ -99,9 +99,11 @@ StepResult TrainingStep::run(std::span<const BatchInput> inputs, std::int64_t st
                              OpTimes* times) {
   start_micro_batches(inputs, step, true, times);
   start_update(step, learning_rate, times);
-  StepResult result{finished_loss(), static_cast<double>(executor_->read_scalar(kGradNormOutput)), {}};
-  if (executor_->graph().find_output(kParameterNormOutput) != kNoValue)
-    result.parameter_norm = static_cast<double>(executor_->read_scalar(kParameterNormOutput));
+  const bool measures_parameters = executor_->graph().find_output(kParameterNormOutput) != kNoValue;
+  executor_->read_scalar_later(kGradNormOutput, 0, gradient_norm_);
+  if (measures_parameters) executor_->read_scalar_later(kParameterNormOutput, 0, parameter_norm_);
+  StepResult result{finished_loss(), static_cast<double>(gradient_norm_), {}};
+  if (measures_parameters) result.parameter_norm = static_cast<double>(parameter_norm_);
   return result;
 }
 

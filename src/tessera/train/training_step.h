@@ -70,6 +70,7 @@ class TrainingStep {
   std::vector<int> stage_of_layer_;
   std::vector<PlacedTensor> state_;
   std::vector<float> losses_;  // of the micro-batches, where this rank has them
+  float gradient_norm_ = 0, parameter_norm_ = 0;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<WeightStore> weights_;
   std::unique_ptr<StageRunner> runner_;
