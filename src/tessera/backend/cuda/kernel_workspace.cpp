@@ -44,7 +44,7 @@ std::int64_t workspace_bytes(const Graph& graph, const Node& node, Context& cont
     case Op::embedding_grad:
       return embedding_grad_workspace_bytes(graph, node);
     case Op::sum_squares:
-      return sum_squares_workspace_bytes();
+      return sum_squares_workspace_bytes(graph, node);
     case Op::sum_to: {
       const std::int64_t columns = graph.type(node.outputs[0]).shape.num_elems();
       return column_sums_workspace_bytes({graph.type(node.inputs[1]).shape.num_elems() / columns, columns});

@@ -13,6 +13,6 @@ std::int64_t cross_entropy_workspace_bytes(const Graph& graph, const Node& node)
 std::int64_t linear_cross_entropy_workspace_bytes(const Graph& graph, const Node& node);
 std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Context& context);
 std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node, Context& context);
-std::int64_t sum_squares_workspace_bytes();
+std::int64_t sum_squares_workspace_bytes(const Graph& graph, const Node& node);
 
 }  // namespace tessera::cuda

@@ -12,7 +12,7 @@ namespace tessera::cuda {
 
 void adamw_of_many(std::span<const KernelCall> calls, Context& context);
 
-// Takes the workspace of the first call for all of them, unless the result of another lies in it.
+// Takes the largest workspace of a call for all of them, unless the result of another lies in it.
 void sum_squares_of_many(std::span<const KernelCall> calls, Context& context);
 
 }  // namespace tessera::cuda

@@ -12,7 +12,9 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr std::int64_t kChunk = 16 * 1024, kMostChunks = 1 << 18;
+constexpr std::int64_t kChunk = 16 * 1024;
+// Of a workspace: of many tensors at once. One tensor that has more gets more.
+constexpr std::int64_t kChunksAtOnce = 1 << 18;
 constexpr unsigned kStretches = 96, kResults = 96;  // of a launch, as parameters of the kernels
 
 // Elements side by side that count in one result, and the first of their chunks.
@@ -86,14 +88,17 @@ __global__ void __launch_bounds__(kThreads)
 // Collects stretches and results until they fill a launch.
 class Squares {
  public:
-  Squares(Context& context, double* of_chunk) : context_(context), of_chunk_(of_chunk) {}
+  Squares(Context& context, std::span<std::byte> workspace)
+      : context_(context),
+        of_chunk_(reinterpret_cast<double*>(workspace.data())),
+        most_chunks_(static_cast<unsigned>(workspace.size() / sizeof(double))) {}
 
   // The elements of these ranges of x.
   void add(const TensorView& x, std::span<const ElementRange> ranges, float* to) {
     unsigned num_chunks = 0;
     for (const ElementRange& range : ranges) num_chunks += num_blocks(range.size(), kChunk);
-    TS_ASSERT(num_chunks <= kMostChunks);
-    if (results_.count == kResults || stretches_.end_chunk + num_chunks > kMostChunks) finish();
+    TS_ASSERT(num_chunks <= most_chunks_);
+    if (results_.count == kResults || stretches_.end_chunk + num_chunks > most_chunks_) finish();
     results_.at[results_.count++] = {to, stretches_.end_chunk, num_chunks};
     for (const ElementRange& range : ranges) {
       if (range.size() == 0) continue;
@@ -127,6 +132,7 @@ class Squares {
 
   Context& context_;
   double* of_chunk_;
+  unsigned most_chunks_;
   DType dtype_ = DType::f32;  // of the stretches
   Stretches stretches_;
   Results results_;
@@ -163,13 +169,8 @@ void add_all(const KernelCall& call, Squares& squares) {
   }
 }
 
-double* chunks_of(const KernelCall& call) {
-  return workspace_at<double>(call, 0, kMostChunks);
-}
-
-// The workspace of the first is its own only while it runs: the results of the others may lie there.
-bool can_share_workspace(std::span<const KernelCall> calls) {
-  const auto workspace = calls.front().workspace;
+// It is one call's own only while that runs: the results of the others may lie there.
+bool can_share(std::span<std::byte> workspace, std::span<const KernelCall> calls) {
   return std::ranges::none_of(calls, [&](const KernelCall& call) {
     return std::ranges::any_of(call.outputs, [&](const TensorView& output) {
       const auto* const at = static_cast<const std::byte*>(output.data);
@@ -180,23 +181,28 @@ bool can_share_workspace(std::span<const KernelCall> calls) {
 
 }  // namespace
 
-std::int64_t sum_squares_workspace_bytes() {
-  return kMostChunks * static_cast<std::int64_t>(sizeof(double));
+// Ranges of a tensor are cut one by one, so that each may add a chunk.
+std::int64_t sum_squares_workspace_bytes(const Graph& graph, const Node& node) {
+  std::int64_t most = 0;
+  for (ValueId input : node.inputs) most = std::max(most, graph.type(input).shape.num_elems());
+  return std::max(kChunksAtOnce, 2 * ((most + kChunk - 1) / kChunk)) * std::int64_t{sizeof(double)};
 }
 
 void sum_squares(const KernelCall& call, Context& context) {
-  Squares squares(context, chunks_of(call));
+  Squares squares(context, call.workspace);
   add_all(call, squares);
   squares.finish();
 }
 
 void sum_squares_of_many(std::span<const KernelCall> calls, Context& context) {
   if (calls.empty()) return;
-  if (!can_share_workspace(calls)) {
+  const auto workspace =
+      std::ranges::max(calls, {}, [](const KernelCall& call) { return call.workspace.size(); }).workspace;
+  if (!can_share(workspace, calls)) {
     for (const KernelCall& call : calls) sum_squares(call, context);
     return;
   }
-  Squares squares(context, chunks_of(calls.front()));
+  Squares squares(context, workspace);
   // A launch has one element type.
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const KernelCall& call : calls) {
