@@ -8,6 +8,7 @@
 #include "tessera/backend/cuda/cuda_call.h"
 #include "tessera/backend/cuda/element.cuh"
 #include "tessera/backend/cuda/kernel.h"
+#include "tessera/backend/cuda/shared_limit.h"
 
 namespace tessera::cuda {
 
@@ -69,10 +70,7 @@ inline unsigned row_threads(std::int64_t columns, int w, unsigned most = kThread
 // more than enough. Cheap enough for every launch.
 template <class Kernel>
 void allow_shared_bytes(Kernel* kernel, std::size_t bytes) {
-  if (bytes <= 32 * 1024) return;
-  check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-             "ask for shared memory");
+  if (bytes > 32 * 1024) raise_shared_limit(reinterpret_cast<const void*>(kernel), bytes);
 }
 
 inline unsigned num_multiprocessors() {
