@@ -58,8 +58,9 @@ class Device {
   // Scratch that the kernel of `node` needs while it runs; planned into the arena.
   virtual std::int64_t workspace_bytes(const Graph& graph, const Node& node) const = 0;
   // Work runs as if in the order in which it is given: a device may do other work while a collective is on
-  // its way. It may return before it is done; copies, too, wait their turn. Of a pair that `fuses`, the
-  // second reads what the first writes.
+  // its way. It may return before it is done; copies, too, wait their turn. What the call refers to stays
+  // until then, or until memory that it works on is freed. Of a pair that `fuses`, the second reads what the
+  // first writes.
   virtual void run(Op op, const KernelCall& call) = 0;
   virtual bool fuses(const Graph& graph, const Node& first, const Node& second) const;
   virtual void run_fused(Op first_op, const KernelCall& first, Op second_op, const KernelCall& second);

@@ -22,9 +22,9 @@ Executor::Executor(Graph graph, Plan plan, Device& device, const Executor* weigh
       borrowed_bytes_(scratch_of && plan_.scratch_bytes() <= scratch_of->plan_.scratch_bytes()
                           ? plan_.scratch_bytes()
                           : 0),
+      ranks_(ranks),
       arena_(device.allocate(allocated_bytes())),
-      scratch_(borrowed_bytes_ > 0 ? scratch_of->scratch_ : arena_->data() + plan_.persistent_bytes),
-      ranks_(ranks) {
+      scratch_(borrowed_bytes_ > 0 ? scratch_of->scratch_ : arena_->data() + plan_.persistent_bytes) {
   for (const Chunk& chunk : plan_.chunks) {
     auto& programs = programs_.emplace_back();
     for (std::size_t p = 0; p < programs.size(); ++p) {

@@ -104,12 +104,13 @@ class Executor {
   Device& device_;
   const Executor* weights_of_;
   std::int64_t borrowed_bytes_ = 0;
-  std::unique_ptr<DeviceMemory> arena_;
-  std::byte* scratch_ = nullptr;  // kept values, then temporary ones
   const RankGroups* ranks_;
   std::vector<std::array<std::vector<BoundProgram>, kNumPhases>> programs_;  // [chunk][phase][slot]
   bool reduces_early_ = false;                                               // the plan has early collectives
   bool reduced_early_ = false;  // and this step's backward programs have run them
+  // Goes before the programs, of which the device may still have to run a call.
+  std::unique_ptr<DeviceMemory> arena_;
+  std::byte* scratch_ = nullptr;  // kept values, then temporary ones
 };
 
 }  // namespace tessera

@@ -31,7 +31,10 @@ constexpr Kernel kKernels[] = {
 
 class GpuMemory final : public DeviceMemory {
  public:
-  GpuMemory(std::int64_t num_bytes, cudaStream_t stream, cuda::SideStream& side) : side_(side) {
+  // before_free() gives the stream what works on this memory and waits to be given.
+  GpuMemory(std::int64_t num_bytes, cudaStream_t stream, cuda::SideStream& side,
+            std::function<void()> before_free)
+      : side_(side), before_free_(std::move(before_free)) {
     if (num_bytes == 0) return;
     const auto size = static_cast<std::size_t>(num_bytes);
     const cudaError_t status = cudaMalloc(&data_, size);
@@ -48,6 +51,10 @@ class GpuMemory final : public DeviceMemory {
   // Other ranks may still read it, until this one's collectives have ended. They do not where NCCL waits for
   // a rank that has failed: then the memory goes with the process, which is about to end.
   ~GpuMemory() override {
+    try {
+      before_free_();
+    } catch (const Error&) {  // of a GPU that has failed; whoever asks it for more hears of it
+    }
     if (side_.finish()) cudaFree(data_);
   }
   GpuMemory(const GpuMemory&) = delete;
@@ -57,6 +64,7 @@ class GpuMemory final : public DeviceMemory {
  private:
   void* data_ = nullptr;
   cuda::SideStream& side_;
+  std::function<void()> before_free_;
 };
 
 cudaDeviceProp properties_of(int ordinal) {
@@ -87,7 +95,7 @@ class CudaDevice final : public Device {
   bool host_can_read() const override { return false; }
   std::unique_ptr<DeviceMemory> allocate(std::int64_t num_bytes) override {
     made_current(ordinal_);
-    return std::make_unique<GpuMemory>(num_bytes, stream_.get(), side_);
+    return std::make_unique<GpuMemory>(num_bytes, stream_.get(), side_, [this] { ready(); });
   }
   std::int64_t workspace_bytes(const Graph& graph, const Node& node) const override {
     made_current(ordinal_);
