@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "tessera/base/alignment.h"
+
 namespace tessera {
 namespace {
 

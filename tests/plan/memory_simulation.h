@@ -7,8 +7,8 @@
 
 #include <map>
 
+#include "tessera/base/alignment.h"
 #include "tessera/ops/op_def.h"
-#include "tessera/plan/arena.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera {

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "tessera/base/alignment.h"
+
 namespace tessera {
 
 std::int64_t pack(std::span<Lifetime> lifetimes) {

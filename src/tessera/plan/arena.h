@@ -7,12 +7,6 @@
 
 namespace tessera {
 
-inline constexpr std::int64_t kAlignment = 256;  // cache lines, vector loads and CUDA's allocator agree on it
-
-constexpr std::int64_t align_up(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 // Lives in steps [first, last] of one timeline.
 struct Lifetime {
   std::int32_t first = 0;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tessera/base/alignment.h"
 #include "tessera/ops/verify.h"
 #include "tessera/plan/arena.h"
 #include "tessera/plan/early_collectives.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/base/alignment.h"
 #include "tessera/ops/op_def.h"
-#include "tessera/plan/arena.h"
 
 namespace tessera {
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "tessera/backend/cuda/fill_integers.h"
+#include "tessera/base/alignment.h"
 #include "tessera/base/error.h"
 #include "tessera/base/shared_library.h"
 
@@ -182,7 +183,7 @@ std::int64_t counts_bytes(const AttentionShape& shape) {
   return shape.padded ? std::int64_t{4} * shape.batch : 0;
 }
 std::int64_t scratch_bytes(const BuiltGraph& built, const AttentionShape& shape) {
-  return built.workspace_bytes < 0 ? -1 : (built.workspace_bytes + 255) / 256 * 256 + counts_bytes(shape);
+  return built.workspace_bytes < 0 ? -1 : align_up(built.workspace_bytes) + counts_bytes(shape);
 }
 std::int32_t* fill_query_counts(const AttentionShape& shape, std::span<std::byte> workspace,
                                 cudaStream_t stream) {

@@ -9,6 +9,7 @@
 
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/backend/cuda/launch.cuh"
+#include "tessera/base/alignment.h"
 #include "tessera/ops/embedding.h"
 #include "tessera/runtime/rank_part.h"
 
@@ -200,14 +201,13 @@ struct GradWorkspace {
   std::size_t scratch_bytes = 0;
 
   GradWorkspace(std::int64_t tokens, std::int64_t rows, std::int64_t width) {
-    const auto aligned = [](std::int64_t bytes) { return (bytes + 255) / 256 * 256; };
-    indices = aligned(tokens * 4);
+    indices = align_up(tokens * 4);
     partial = 4 * indices;
-    scratch = partial + aligned(static_cast<std::int64_t>(num_blocks(tokens, kPiece)) * 2 * width * 4);
+    scratch = partial + align_up(static_cast<std::int64_t>(num_blocks(tokens, kPiece)) * 2 * width * 4);
     check_cuda(
         sort(nullptr, scratch_bytes, nullptr, nullptr, nullptr, nullptr, tokens, key_bits(rows), nullptr),
         "size a sort");
-    total = scratch + aligned(static_cast<std::int64_t>(scratch_bytes));
+    total = scratch + align_up(static_cast<std::int64_t>(scratch_bytes));
   }
 };
 

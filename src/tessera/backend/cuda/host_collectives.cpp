@@ -4,16 +4,11 @@
 #include <vector>
 
 #include "tessera/backend/cuda/transfers.h"
+#include "tessera/base/alignment.h"
 #include "tessera/ops/collectives.h"
 
 namespace tessera::cuda {
 namespace {
-
-constexpr std::size_t kAlignment = 256;
-
-std::size_t aligned(std::int64_t bytes) {
-  return (static_cast<std::size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 std::int64_t most_bytes(std::span<const TensorView> views) {
   std::int64_t most = 0;
@@ -33,11 +28,11 @@ std::int64_t host_workspace_bytes(Op op, const KernelCall& call) {
 }  // namespace
 
 void run_on_host(Op op, const KernelCall& call, Context& context) {
-  const auto workspace_bytes = static_cast<std::size_t>(host_workspace_bytes(op, call));
-  std::size_t total = workspace_bytes + kAlignment;
-  for (const TensorView& view : call.inputs) total += aligned(view.num_bytes());
-  for (const TensorView& view : call.outputs) total += aligned(view.num_bytes());
-  std::byte* at = context.transfers.scratch(total);
+  const std::int64_t workspace_bytes = host_workspace_bytes(op, call);
+  std::int64_t total = workspace_bytes + kAlignment;
+  for (const TensorView& view : call.inputs) total += align_up(view.num_bytes());
+  for (const TensorView& view : call.outputs) total += align_up(view.num_bytes());
+  std::byte* at = context.transfers.scratch(static_cast<std::size_t>(total));
 
   std::vector<TensorView> inputs(call.inputs.begin(), call.inputs.end());
   std::vector<TensorView> outputs(call.outputs.begin(), call.outputs.end());
@@ -45,7 +40,7 @@ void run_on_host(Op op, const KernelCall& call, Context& context) {
     context.transfers.download({at, static_cast<std::size_t>(view.num_bytes())},
                                static_cast<const std::byte*>(view.data));
     view.data = at;
-    at += aligned(view.num_bytes());
+    at += align_up(view.num_bytes());
   }
   // What is done in place there is done in place here.
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -55,10 +50,11 @@ void run_on_host(Op op, const KernelCall& call, Context& context) {
       outputs[i].data = inputs[static_cast<std::size_t>(same - call.inputs.begin())].data;
     } else {
       outputs[i].data = at;
-      at += aligned(outputs[i].num_bytes());
+      at += align_up(outputs[i].num_bytes());
     }
   }
-  context.host.run(op, {inputs, outputs, call.attrs, {at, workspace_bytes}, call.ranks});
+  context.host.run(
+      op, {inputs, outputs, call.attrs, {at, static_cast<std::size_t>(workspace_bytes)}, call.ranks});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     context.transfers.upload(
         static_cast<std::byte*>(call.outputs[i].data),

@@ -10,6 +10,7 @@
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/transfers.h"
+#include "tessera/base/alignment.h"
 #include "tessera/comm/device_communicator.h"
 #include "tessera/ops/cross_entropy.h"
 #include "tessera/runtime/rank_part.h"
@@ -51,7 +52,7 @@ struct Head {
         stride(round_up(vocab, 16)),
         chunk(choose_chunk(rows, stride * dtype_bytes(dtype))) {
     if (words == 0) words = vocab;
-    const auto piece = [](std::int64_t begin, std::int64_t bytes) { return begin + round_up(bytes, 256); };
+    const auto piece = [](std::int64_t begin, std::int64_t bytes) { return begin + align_up(bytes); };
     losses = kGemmWorkspaceBytes;
     logits = piece(losses, rows * 8);
     summaries = piece(logits, chunk * stride * dtype_bytes(dtype));

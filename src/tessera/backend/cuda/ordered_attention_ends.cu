@@ -7,6 +7,7 @@
 #include "tessera/backend/cuda/ordered_attention_ends.cuh"
 #include "tessera/backend/cuda/reduce.cuh"
 #include "tessera/backend/cuda/turned_rows.cuh"
+#include "tessera/base/alignment.h"
 
 namespace tessera::cuda {
 namespace {
@@ -113,25 +114,23 @@ __global__ void __launch_bounds__(kGroupThreads)
   store_rows(c, of_values ? 1.0f : shape.scale, to, shape.qkv_width(), first, shape.seq);
 }
 
-// Sizes of the parts of the scratch, each rounded up to whole lines.
+// Sizes of the parts of the scratch.
 struct Parts {
   std::int64_t lse, query_sums, key_sums, turns;
-  std::int64_t total() const { return 2 * lse + query_sums + key_sums + turns + kLine; }  // a line: next_item
-  static constexpr std::int64_t kLine = 256;
+  std::int64_t total() const {
+    return 2 * lse + query_sums + key_sums + turns + align_up(4);
+  }  // and next_item
 };
 template <int kDims>
 Parts parts_of(const AttentionShape& shape) {
   const GradOrder<kDims> order{shape.batch * shape.heads, shape.seq};
-  const auto lines = [](std::int64_t bytes) {
-    return (bytes + Parts::kLine - 1) / Parts::kLine * Parts::kLine;
-  };
   const std::int64_t heads = order.heads, tiles = heads * order.tiles() * kGroups;
-  return {.lse = lines(heads * order.padded_seq() * 4),
+  return {.lse = align_up(heads * order.padded_seq() * 4),
           .query_sums = tiles * static_cast<std::int64_t>(sizeof(GroupSums<kQuerySumPacks>)),
           .key_sums = shape.group() == 1 ? 0
                                          : heads * order.blocks() * kGroups * 2 *
                                                static_cast<std::int64_t>(sizeof(GroupSums<kDims / 8>)),
-          .turns = lines(tiles * 4)};
+          .turns = align_up(tiles * 4)};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "tessera/backend/cuda/shared_by_ranks.h"
+#include "tessera/base/alignment.h"
 
 namespace tessera::cuda {
 
@@ -14,8 +15,7 @@ PeerMessages::Block::Block(std::int64_t num_bytes) : bytes(num_bytes) {
 }
 
 void PeerMessages::Pool::add(int to, std::int64_t num_bytes, std::int64_t count) {
-  constexpr std::int64_t kAlignment = 256;
-  const std::int64_t stride = (num_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::int64_t stride = align_up(num_bytes);
   const Block& block = blocks_.emplace_back(count * stride);
   for (std::int64_t i = 0; i < count; ++i) buffers_.emplace_back(to, block.data + i * stride, num_bytes);
 }
