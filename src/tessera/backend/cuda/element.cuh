@@ -26,6 +26,9 @@ __device__ inline float widen(BFloat stored) {
   return __bfloat162float(stored);
 }
 
+// For powers of two in place of exponentials.
+inline constexpr float kLog2E = 1.4426950408889634f;
+
 // Rounds to nearest, ties to even.
 template <class T>
 __device__ T narrow(float value) {

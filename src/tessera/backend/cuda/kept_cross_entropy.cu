@@ -18,7 +18,6 @@ namespace {
 
 constexpr int W = kPack<BFloat>;
 using LogitPack = Pack<BFloat, W>;
-constexpr float kLog2E = 1.44269504f;
 
 __device__ int num_packs(std::int64_t columns) {
   return static_cast<int>((columns + W - 1) / W);

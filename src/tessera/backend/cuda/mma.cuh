@@ -2,9 +2,10 @@
 // instructions"): the fragments that a warp's lanes hold, from shared memory and back to rows.
 //
 // With g = lane / 4 and t = lane % 4 a lane holds
-//   of A[16, 16]  rows g and g + 8, columns 2t, 2t+1, 2t+8, 2t+9:  {(g, 2t..), (g+8, 2t..), (g, 2t+8..),
-//   (g+8, 2t+8..)} of B[16, 8]   rows 2t, 2t+1 and 2t+8, 2t+9 of column g of C[16, 8]   (g, 2t), (g, 2t+1),
-//   (g+8, 2t), (g+8, 2t+1)
+//   - of A[16, 16] rows g and g + 8, columns 2t, 2t+1, 2t+8 and 2t+9: {(g, 2t..), (g+8, 2t..), (g, 2t+8..),
+//     (g+8, 2t+8..)};
+//   - of B[16, 8] column g, rows 2t, 2t+1 and 2t+8, 2t+9;
+//   - of C[16, 8] (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1),
 // so two neighbouring C tiles, rounded to bf16, are one A fragment: products chain without leaving registers.
 #pragma once
 
@@ -13,8 +14,6 @@
 #include "tessera/backend/cuda/instructions.cuh"
 
 namespace tessera::cuda {
-
-inline constexpr float kLog2E = 1.4426950408889634f;
 
 // A Fragment is A, or two tiles of B: {0, 1} and {2, 3}.
 
