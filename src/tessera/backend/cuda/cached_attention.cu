@@ -35,8 +35,9 @@ __global__ void append(CacheShape shape, const T* qkv, const std::int32_t* first
 // kThreads keys at a time. Values are added up by groups of threads, each with every so many keys and all
 // columns; the groups' sums are added in order at the end.
 template <class T>
-__global__ void __launch_bounds__(kThreads) attend(CacheShape shape, const T* qkv, const std::int32_t* first,
-                                                   const T* keys, const T* values, T* out) {
+__global__ void __launch_bounds__(kThreads)
+    attend_to_cache(CacheShape shape, const T* qkv, const std::int32_t* first, const T* keys, const T* values,
+                    T* out) {
   __shared__ float query[kMostHeadDim], probs[kThreads], sums[kThreads];
   const int t = static_cast<int>(blockIdx.x), h = static_cast<int>(blockIdx.y),
             b = static_cast<int>(blockIdx.z);
@@ -99,8 +100,8 @@ void cached_attention(const KernelCall& call, Context& context) {
     T *const keys = data<T>(call.outputs[1]), *const values = data<T>(call.outputs[2]);
     append<<<grid(shape.kv_heads), row_threads(shape.head_dim, 1), 0, context.stream>>>(shape, tokens, first,
                                                                                         keys, values);
-    attend<<<grid(shape.heads), kThreads, 0, context.stream>>>(shape, tokens, first, keys, values,
-                                                               data<T>(call.outputs[0]));
+    attend_to_cache<<<grid(shape.heads), kThreads, 0, context.stream>>>(shape, tokens, first, keys, values,
+                                                                        data<T>(call.outputs[0]));
   });
 }
 

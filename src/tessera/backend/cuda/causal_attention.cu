@@ -305,7 +305,8 @@ struct Threads {
 };
 
 template <int kDims>
-__global__ void __launch_bounds__(Threads<kDims>::kNum, 1) attend(const __grid_constant__ Call<kDims> call) {
+__global__ void __launch_bounds__(Threads<kDims>::kNum, 1)
+    attend_causally(const __grid_constant__ Call<kDims> call) {
   static_assert(sizeof(Memory<kDims>) <= 227 * 1024, "all that a thread block can have");
   extern __shared__ __align__(1024) std::uint8_t memory[];
   auto& s = *reinterpret_cast<Memory<kDims>*>(memory);
@@ -341,8 +342,8 @@ void run(Context& context, const AttentionShape& shape, const AttentionOperands&
                          .next_item = next_item};
   check_cuda(cudaMemsetAsync(next_item, 0, sizeof *next_item, context.stream), "begin attention");
   const auto blocks = std::min(static_cast<unsigned>(call.order.items()), num_multiprocessors());
-  allow_shared_bytes(attend<kDims>, sizeof(Memory<kDims>));
-  attend<kDims><<<blocks, Threads<kDims>::kNum, sizeof(Memory<kDims>), context.stream>>>(call);
+  allow_shared_bytes(attend_causally<kDims>, sizeof(Memory<kDims>));
+  attend_causally<kDims><<<blocks, Threads<kDims>::kNum, sizeof(Memory<kDims>), context.stream>>>(call);
   check_cuda(cudaGetLastError(), "run attention");
 }
 

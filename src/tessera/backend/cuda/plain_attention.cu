@@ -68,7 +68,7 @@ struct ForwardTiles {
 
 template <int kDims, bool kDrop, class T>
 __global__ void __launch_bounds__(kThreads)
-    attention_tiles(AttentionShape shape, const T* qkv, T* out, float* lse) {
+    plain_attention_tiles(AttentionShape shape, const T* qkv, T* out, float* lse) {
   extern __shared__ char shared[];
   auto& s = *reinterpret_cast<ForwardTiles<kDims, kDrop>*>(shared);
   const int q0 = static_cast<int>(blockIdx.x) * kTile, h = static_cast<int>(blockIdx.y),
@@ -174,8 +174,8 @@ __device__ void load_keys(const AttentionShape& shape, int b, int kv, int k0, co
 
 // dK and dV of a tile of keys, over all query heads that read it.
 template <int kDims, bool kDrop, class T>
-__global__ void __launch_bounds__(kThreads) key_grads(AttentionShape shape, const T* dout, const T* qkv,
-                                                      const float* lse, const float* delta, T* dqkv) {
+__global__ void __launch_bounds__(kThreads) plain_key_grads(AttentionShape shape, const T* dout, const T* qkv,
+                                                            const float* lse, const float* delta, T* dqkv) {
   extern __shared__ char shared[];
   auto& s = *reinterpret_cast<BackwardTiles<kDims, kDrop>*>(shared);
   const int k0 = static_cast<int>(blockIdx.x) * kTile, kv = static_cast<int>(blockIdx.y),
@@ -217,8 +217,9 @@ __global__ void __launch_bounds__(kThreads) key_grads(AttentionShape shape, cons
 
 // dQ of a tile of queries.
 template <int kDims, bool kDrop, class T>
-__global__ void __launch_bounds__(kThreads) query_grads(AttentionShape shape, const T* dout, const T* qkv,
-                                                        const float* lse, const float* delta, T* dqkv) {
+__global__ void __launch_bounds__(kThreads)
+    plain_query_grads(AttentionShape shape, const T* dout, const T* qkv, const float* lse, const float* delta,
+                      T* dqkv) {
   extern __shared__ char shared[];
   auto& s = *reinterpret_cast<BackwardTiles<kDims, kDrop>*>(shared);
   const int q0 = static_cast<int>(blockIdx.x) * kTile, h = static_cast<int>(blockIdx.y),
@@ -274,8 +275,8 @@ void plain_attention(Context& context, const AttentionShape& shape, DType dtype,
       constexpr int kDims = Dims::value;
       constexpr bool kDrop = Drop::value;
       constexpr std::size_t kBytes = sizeof(ForwardTiles<kDims, kDrop>);
-      allow_shared_bytes(attention_tiles<kDims, kDrop, T>, kBytes);
-      attention_tiles<kDims, kDrop><<<grid_of(shape, shape.heads), kThreads, kBytes, context.stream>>>(
+      allow_shared_bytes(plain_attention_tiles<kDims, kDrop, T>, kBytes);
+      plain_attention_tiles<kDims, kDrop><<<grid_of(shape, shape.heads), kThreads, kBytes, context.stream>>>(
           shape, static_cast<const T*>(o.qkv), static_cast<T*>(o.out), o.lse);
     });
   });
@@ -299,11 +300,11 @@ void plain_attention_grad(Context& context, const AttentionShape& shape, DType d
       constexpr std::size_t kBytes = sizeof(BackwardTiles<kDims, kDrop>);
       const auto *dout = static_cast<const T*>(o.dout), *qkv = static_cast<const T*>(o.qkv);
       auto* const dqkv = static_cast<T*>(o.dqkv);
-      allow_shared_bytes(key_grads<kDims, kDrop, T>, kBytes);
-      allow_shared_bytes(query_grads<kDims, kDrop, T>, kBytes);
-      key_grads<kDims, kDrop><<<grid_of(shape, shape.kv_heads), kThreads, kBytes, context.stream>>>(
+      allow_shared_bytes(plain_key_grads<kDims, kDrop, T>, kBytes);
+      allow_shared_bytes(plain_query_grads<kDims, kDrop, T>, kBytes);
+      plain_key_grads<kDims, kDrop><<<grid_of(shape, shape.kv_heads), kThreads, kBytes, context.stream>>>(
           shape, dout, qkv, o.lse, o.delta, dqkv);
-      query_grads<kDims, kDrop><<<grid_of(shape, shape.heads), kThreads, kBytes, context.stream>>>(
+      plain_query_grads<kDims, kDrop><<<grid_of(shape, shape.heads), kThreads, kBytes, context.stream>>>(
           shape, dout, qkv, o.lse, o.delta, dqkv);
     });
   });

@@ -15,9 +15,9 @@ struct Strided {
 };
 
 template <class T, class C>
-__global__ void multiply_tiles(Strided<T> a, Strided<T> b, const T* bias, C* c, std::int64_t ldc,
-                               std::int64_t c_batch, std::int64_t m, std::int64_t n, std::int64_t k,
-                               bool accumulate) {
+__global__ void multiply_plain_tiles(Strided<T> a, Strided<T> b, const T* bias, C* c, std::int64_t ldc,
+                                     std::int64_t c_batch, std::int64_t m, std::int64_t n, std::int64_t k,
+                                     bool accumulate) {
   __shared__ float a_tile[kTile][kTile + 1], b_tile[kTile][kTile + 1];
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
   const std::int64_t row = std::int64_t{blockIdx.x} * kTile + ty,
@@ -53,7 +53,7 @@ void plain_gemm(const Product& p, cudaStream_t stream) {
   const dim3 grid(num_blocks(p.m, kTile), num_blocks(p.n, kTile), static_cast<unsigned>(p.batch));
   for_dtype(p.dtype, [&]<class T>(T) {
     for_dtype(p.c_dtype, [&]<class C>(C) {
-      multiply_tiles<<<grid, dim3(kTile, kTile), 0, stream>>>(
+      multiply_plain_tiles<<<grid, dim3(kTile, kTile), 0, stream>>>(
           strided<T>(p.a), strided<T>(p.b), static_cast<const T*>(p.bias), static_cast<C*>(p.c), p.ldc,
           p.c_batch_stride, p.m, p.n, p.k, p.accumulate);
     });
