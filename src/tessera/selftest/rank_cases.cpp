@@ -82,6 +82,7 @@ void add_cut_sequences(std::vector<OpCase>& cases, DType t) {
                    kTwoTp});
   const DropoutAttrs attrs{.rate = 0.2, .stream = 3, .cut_dim = 1, .cut = cut};
   cases.push_back({Op::dropout_add, "cut", attrs, {x, key, x}, element_bound(t), kTwoTp});
+  cases.push_back({Op::dropout_grad, "cut", attrs, {normal(t, {2, 50, 64}), key}, element_bound(t), kTwoTp});
   AttentionAttrs heads{.heads = {2, 1, 32}, .scale = 0.2, .dropout = 0.3, .stream = 5};
   heads.head_range = {true, Axis::tp, 4, 2};
   const CaseInput qkv = normal(t, {3, 50, heads.heads.qkv_columns()});
