@@ -1,7 +1,7 @@
-// The variables that every kernel sees.
+// The variables that every kernel sees. They are constants to it, as they are on a GPU: what watches accesses
+// is not told of these.
 #pragma once
 
 #include <vector_types.h>
 
-inline constinit thread_local uint3 threadIdx{}, blockIdx{};
-inline constinit thread_local dim3 blockDim{}, gridDim{};
+extern constinit thread_local const uint3 threadIdx, blockIdx, blockDim, gridDim;

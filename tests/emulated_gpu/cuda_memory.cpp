@@ -1,9 +1,9 @@
 // CUDA's functions for memory, emulated.
 #include <cuda_runtime_api.h>
 
-#include <cstdlib>
 #include <cstring>
 
+#include "emulated_gpu/device_memory.h"
 #include "emulated_gpu/machine.h"
 
 namespace emulated {
@@ -26,7 +26,8 @@ cudaError_t allocate(void** data, std::size_t bytes, int gpu) {
   const std::lock_guard lock(m.mutex);
   if (gpu >= 0 && static_cast<std::int64_t>(bytes) > kMemoryBytes - m.used[gpu])
     return said(cudaErrorMemoryAllocation);
-  if (posix_memalign(data, 256, bytes) != 0) return said(cudaErrorMemoryAllocation);
+  *data = take_memory(bytes);
+  if (*data == nullptr) return said(cudaErrorMemoryAllocation);
   std::memset(*data, 0xff, bytes);
   m.allocations[static_cast<std::byte*>(*data)] = {bytes, gpu};
   if (gpu >= 0) m.used[gpu] += static_cast<std::int64_t>(bytes), ++m.counts.allocations;
@@ -44,8 +45,8 @@ cudaError_t release(void* data) {
   while (go_on()) {
   }
   if (found->second.gpu >= 0) m.used[found->second.gpu] -= static_cast<std::int64_t>(found->second.bytes);
+  give_back_memory(static_cast<std::byte*>(data), found->second.bytes);
   m.allocations.erase(found);
-  std::free(data);
   return cudaSuccess;
 }
 

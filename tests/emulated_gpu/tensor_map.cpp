@@ -1,7 +1,10 @@
 #include "emulated_gpu/tensor_map.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
+
+#include "emulated_gpu/access_watch.h"
 
 namespace emulated {
 namespace {
@@ -14,6 +17,15 @@ struct Map {
 static_assert(sizeof(Map) <= sizeof(CUtensorMap));
 
 constexpr std::int64_t kElemBytes = 2;
+
+// What of a box's row is read.
+void note_row(const Map& map, std::int64_t x, std::int64_t j, std::int64_t k) {
+  if (j < 0 || j >= map.sizes[1] || k < 0 || k >= map.sizes[2]) return;
+  const std::int64_t begin = std::max<std::int64_t>(x, 0), end = std::min(x + map.box[0], map.sizes[0]);
+  if (begin >= end) return;
+  note_read(map.data + k * map.strides[1] + j * map.strides[0] + begin * kElemBytes,
+            static_cast<std::size_t>((end - begin) * kElemBytes));
+}
 
 }  // namespace
 
@@ -45,8 +57,10 @@ unsigned copy_box(std::byte* shared, std::uint32_t address, const CUtensorMap& e
   std::memcpy(&map, &encoded, sizeof map);
   assert(address % 1024 == 0);
   std::uint32_t at = address;
+  note_write(shared + address, static_cast<std::size_t>(map.box[0] * map.box[1] * map.box[2] * kElemBytes));
   for (std::int64_t k = z; k < z + map.box[2]; ++k) {
     for (std::int64_t j = y; j < y + map.box[1]; ++j) {
+      note_row(map, x, j, k);
       for (std::int64_t i = x; i < x + map.box[0]; ++i, at += kElemBytes) {
         const bool inside =
             i >= 0 && i < map.sizes[0] && j >= 0 && j < map.sizes[1] && k >= 0 && k < map.sizes[2];

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "emulated_gpu/cuda_builtins.h"
+#include "emulated_gpu/access_watch.h"
+#include "emulated_gpu/block_order.h"
 #include "emulated_gpu/fiber.h"
+#include "emulated_gpu/shared_barrier.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#endif
+constinit thread_local uint3 threadIdx{}, blockIdx{}, blockDim{}, gridDim{};  // cuda_builtins.h
 
 namespace emulated {
 namespace {
@@ -29,8 +29,13 @@ namespace {
 }
 
 // In the order of their beginning, with the number of each one's group.
+struct LateWork {
+  int group;
+  Moment begun;
+  std::function<void()> work;
+};
 struct LateGroups {
-  std::vector<std::pair<int, std::function<void()>>> work;
+  std::vector<LateWork> work;
   int ended = 0;
 };
 
@@ -45,6 +50,7 @@ struct Thread {
 struct Barrier {
   int arrived = 0;
   std::vector<Thread*> waiting;
+  std::vector<Moment> came;  // of those that it orders
 };
 
 struct Warp {
@@ -56,7 +62,7 @@ struct Warp {
 // Of one thread of this machine: its fibers, shared memory, and the block that runs.
 class Multiprocessor : public Program {
  public:
-  Multiprocessor() : shared_(static_cast<std::byte*>(std::aligned_alloc(1024, kSharedBytes))) {}
+  explicit Multiprocessor(int number) : watch_(number), shared_(shared_memory_of(number)) {}
   Multiprocessor(const Multiprocessor&) = delete;
   Multiprocessor& operator=(const Multiprocessor&) = delete;
 
@@ -66,18 +72,17 @@ class Multiprocessor : public Program {
     end_thread();
   }
 
-  void wait_at(Barrier& barrier, int num_threads) {
-    if (!arrive_at(barrier, num_threads)) {
-      barrier.waiting.push_back(current_);
-      stop();
-    }
+  // One that orders lets everybody know what all have done before.
+  void wait_at(Barrier& barrier, int num_threads, bool orders) {
+    if (orders) barrier.came.push_back(watch_.moment());
+    barrier.waiting.push_back(current_);
+    if (++barrier.arrived < num_threads) return stop();
+    barrier.waiting.pop_back();  // it goes on at once
+    open(barrier, orders ? current_ : nullptr);
   }
-  // Whether it opened.
-  bool arrive_at(Barrier& barrier, int num_threads) {
-    if (++barrier.arrived < num_threads) return false;
-    barrier.arrived = 0;
-    make_ready(barrier.waiting);
-    return true;
+  void arrive_at(Barrier& barrier, int num_threads) {
+    barrier.came.push_back(watch_.release());
+    if (++barrier.arrived >= num_threads) open(barrier, nullptr);
   }
   void wait_until(const std::function<bool()>& condition) {
     while (!condition()) {
@@ -100,6 +105,8 @@ class Multiprocessor : public Program {
     if (backwards_) return copy();
     copies_.push_back(std::move(copy));
   }
+  void do_late(const LateWork& late) { watch_.run_late(late.begun, late.work); }
+  AccessWatch& watch() { return watch_; }
   // Lets the other threads go on, as far as they can, where copies are early.
   void let_others_go_on() {
     if (!backwards_) return;
@@ -108,8 +115,8 @@ class Multiprocessor : public Program {
   }
 
  private:
-  static constexpr std::size_t kSharedBytes = 256 * 1024;
-
+  // `last` goes on without having stopped.
+  void open(Barrier& barrier, Thread* last);
   void make_ready(std::vector<Thread*>& threads) {
     if (&threads != &pausing_) only_pausing_ = false;
     if (backwards_) std::reverse(threads.begin(), threads.end());
@@ -117,16 +124,10 @@ class Multiprocessor : public Program {
     threads.clear();
   }
   void stop() { current_->fiber.leave(); }
-  // Of dynamic shared memory, for the address sanitizer.
-  void allow_shared([[maybe_unused]] std::size_t num_bytes) {
-#ifdef __SANITIZE_ADDRESS__
-    __asan_unpoison_memory_region(shared_, num_bytes);
-    __asan_poison_memory_region(shared_ + num_bytes, kSharedBytes - num_bytes);
-#endif
-  }
   void end_thread();
   bool find_ready();
 
+  AccessWatch watch_;
   std::vector<std::unique_ptr<Thread>> threads_;  // as many as any block had
   std::vector<Warp> warps_;
   std::array<Barrier, 16> barriers_;
@@ -135,6 +136,7 @@ class Multiprocessor : public Program {
   std::deque<std::function<void()>> copies_;
   const std::function<void()>* kernel_ = nullptr;
   Thread* current_ = nullptr;
+  std::size_t num_threads_ = 0;
   int running_ = 0;
   bool backwards_ = false;
   std::byte* shared_;
@@ -143,6 +145,21 @@ class Multiprocessor : public Program {
 };
 
 thread_local Multiprocessor* t_here = nullptr;
+
+void Multiprocessor::open(Barrier& barrier, Thread* last) {
+  barrier.arrived = 0;
+  if (!barrier.came.empty()) {
+    const std::size_t stopped = barrier.waiting.size() + (last != nullptr ? 1 : 0);
+    const Known known = stopped == num_threads_ ? watch_.all_known() : joined(barrier.came);
+    barrier.came.clear();
+    for (const Thread* thread : barrier.waiting) watch_.go_on(thread->number, known);
+    if (last != nullptr) {
+      watch_.go_on(last->number, known);
+      watch_.enter(last->number);
+    }
+  }
+  make_ready(barrier.waiting);
+}
 
 // Barriers that count all do not wait for those that have ended.
 void Multiprocessor::end_thread() {
@@ -154,14 +171,9 @@ void Multiprocessor::end_thread() {
   --running_;
   Warp& its_warp = warp();
   --its_warp.running;
-  if (!its_warp.barrier.waiting.empty() && its_warp.barrier.arrived >= its_warp.running) {
-    its_warp.barrier.arrived = 0;
-    make_ready(its_warp.barrier.waiting);
-  }
-  if (!barriers_[0].waiting.empty() && barriers_[0].arrived >= running_) {
-    barriers_[0].arrived = 0;
-    make_ready(barriers_[0].waiting);
-  }
+  if (!its_warp.barrier.waiting.empty() && its_warp.barrier.arrived >= its_warp.running)
+    open(its_warp.barrier, nullptr);
+  if (!barriers_[0].waiting.empty() && barriers_[0].arrived >= running_) open(barriers_[0], nullptr);
 }
 
 // False: all have ended.
@@ -194,20 +206,21 @@ bool Multiprocessor::find_ready() {
 void Multiprocessor::run_block(const Grid& grid, std::uint64_t number, const std::function<void()>& kernel) {
   t_here = this;
   backwards_ = number % 2 == 1;
-  gridDim = grid.blocks;
-  blockDim = grid.threads;
+  gridDim = {grid.blocks.x, grid.blocks.y, grid.blocks.z};
+  blockDim = {grid.threads.x, grid.threads.y, grid.threads.z};
   const auto block = static_cast<unsigned>(number);
   blockIdx = {block % grid.blocks.x, block / grid.blocks.x % grid.blocks.y,
               block / grid.blocks.x / grid.blocks.y};
-  allow_shared(kSharedBytes);
   std::memset(shared_, 0xff, kSharedBytes);
-  allow_shared(grid.shared_bytes);
+  watch_.begin_block(blockIdx, grid.threads, grid.shared_bytes);
+  forget_barriers();
 
   const unsigned count = grid.threads.x * grid.threads.y * grid.threads.z;
   while (threads_.size() < count) threads_.push_back(std::make_unique<Thread>());
   warps_.assign((count + 31) / 32, {});
   barriers_.fill({});
   running_ = static_cast<int>(count);
+  num_threads_ = count;
   kernel_ = &kernel;
   for (unsigned i = 0; i < count; ++i) {
     Thread& thread = *threads_[i];
@@ -228,7 +241,9 @@ void Multiprocessor::run_block(const Grid& grid, std::uint64_t number, const std
     current_ = ready_.front();
     ready_.pop_front();
     threadIdx = current_->index;
+    watch_.enter(current_->number);
     current_->fiber.enter();
+    watch_.leave();
   }
 }
 
@@ -242,7 +257,10 @@ void run_grid(const Grid& grid, const std::function<void()>& kernel) {
       multiprocessor.run_block(grid, number, kernel);
   };
   // One grid runs at a time; never destroyed, as whatever ends last may still wait for work.
-  static auto& multiprocessors = *new std::array<Multiprocessor, kMultiprocessors>;
+  static auto& multiprocessors = *new std::array<Multiprocessor, kMultiprocessors>{
+      Multiprocessor(0), Multiprocessor(1), Multiprocessor(2)};
+  AccessWatch::begin_grid();
+  forget_releases();
   std::vector<std::jthread> beside;
   for (std::uint64_t i = 1; i < std::min<std::uint64_t>(count, kMultiprocessors); ++i)
     beside.emplace_back([&, i] { work(multiprocessors[i]); });
@@ -250,7 +268,7 @@ void run_grid(const Grid& grid, const std::function<void()>& kernel) {
 }
 
 void wait_at_barrier(int barrier, int num_threads) {
-  t_here->wait_at(t_here->barrier(barrier), num_threads == 0 ? t_here->running() : num_threads);
+  t_here->wait_at(t_here->barrier(barrier), num_threads == 0 ? t_here->running() : num_threads, true);
 }
 void arrive_at_barrier(int barrier, int num_threads) {
   t_here->arrive_at(t_here->barrier(barrier), num_threads);
@@ -261,12 +279,15 @@ const Shown& show_to_warp(const void* value, std::size_t num_bytes) {
   Warp& warp = t_here->warp();
   Shown& shown = warp.shown[thread.shown++ % 2];
   std::memcpy(shown.of_lane[thread.number % 32], value, num_bytes);
-  t_here->wait_at(warp.barrier, warp.running);
+  t_here->wait_at(warp.barrier, warp.running, false);
   return shown;
 }
 
 void wait_for_warp() {
-  t_here->wait_at(t_here->warp().barrier, t_here->warp().running);
+  t_here->wait_at(t_here->warp().barrier, t_here->warp().running, true);
+}
+void meet_warp() {
+  t_here->wait_at(t_here->warp().barrier, t_here->warp().running, false);
 }
 
 void wait_until(const std::function<bool()>& condition) {
@@ -284,17 +305,18 @@ void copy_beside(std::function<void()> copy) {
 
 void begin_late(Late kind, std::function<void()> work) {
   LateGroups& late = t_here->current().late[static_cast<std::size_t>(kind)];
-  late.work.emplace_back(late.ended, std::move(work));
+  late.work.push_back({late.ended, t_here->watch().moment(), std::move(work)});
 }
 void end_late_group(Late kind) {
   ++t_here->current().late[static_cast<std::size_t>(kind)].ended;
+  t_here->watch().release();  // what the thread does from here on may come before the work
 }
 void wait_for_late(Late kind, int pending) {
   if (kind == Late::product) t_here->let_others_go_on();
   LateGroups& late = t_here->current().late[static_cast<std::size_t>(kind)];
   std::size_t done = 0;
-  for (; done < late.work.size() && late.work[done].first < late.ended - pending; ++done)
-    late.work[done].second();
+  for (; done < late.work.size() && late.work[done].group < late.ended - pending; ++done)
+    t_here->do_late(late.work[done]);
   late.work.erase(late.work.begin(), late.work.begin() + static_cast<std::ptrdiff_t>(done));
 }
 

@@ -4,7 +4,8 @@
 // It is strict where a GPU may be lucky. Copies to a tile land when all threads of the block wait, in every
 // other block at once; products and stores happen when they are waited for, there after all that other
 // threads can do meanwhile. Those blocks' threads also go in the opposite order. Dynamic shared memory starts
-// as NaNs, and sanitizers see its end. Threads that wait for what cannot come end the program.
+// as NaNs. Threads that wait for what cannot come end the program, as do
+// accesses that nothing orders (access_watch.h).
 //
 // Called by the emulated instructions in include/, inside of kernels; run_grid by streams (stream.h).
 #pragma once
@@ -16,6 +17,8 @@
 #include <cstring>
 #include <functional>
 
+#include "emulated_gpu/device_memory.h"
+
 namespace emulated {
 
 struct Grid {
@@ -23,7 +26,6 @@ struct Grid {
   std::size_t shared_bytes = 0;
 };
 
-inline constexpr int kMultiprocessors = 3;
 inline constexpr unsigned kMostThreads = 1024;
 inline constexpr std::size_t kMostSharedBytes = 227 * 1024;
 
@@ -39,7 +41,8 @@ struct Shown {
   std::byte of_lane[32][16];
 };
 const Shown& show_to_warp(const void* value, std::size_t num_bytes);
-void wait_for_warp();
+void wait_for_warp();  // the lanes' accesses before it come before those after it
+void meet_warp();      // and here they may not
 
 // Until the condition holds; whoever may have brought it about says so by wake_waiting().
 void wait_until(const std::function<bool()>& condition);

@@ -5,13 +5,13 @@
 #include_next <cuda_runtime.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <tuple>
 #include <utility>
 
+#include "emulated_gpu/block_order.h"
 #include "emulated_gpu/cuda_builtins.h"
 #include "emulated_gpu/stream.h"
 #include "emulated_gpu/thread_block.h"
@@ -43,7 +43,7 @@ T __shfl_xor_sync(unsigned mask, T value, int lanes) {
       static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32) ^ lanes);
 }
 inline int atomicAdd(int* at, int value) {
-  return std::atomic_ref(*at).fetch_add(value);
+  return emulated::add_atomically(at, value);
 }
 
 inline float __uint_as_float(unsigned bits) {
