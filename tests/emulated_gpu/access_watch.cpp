@@ -144,8 +144,8 @@ void AccessWatch::go_on(int thread, const Known& known) {
   if (!kWatches) return;
   threads_[static_cast<std::size_t>(thread)] = {new_label(thread), known};
 }
-Known AccessWatch::all_known() {
-  if (!kWatches) return nullptr;
+Known AccessWatch::all_known(std::span<const Moment> came) const {
+  if (!kWatches || num_engines_ > 0) return joined(came);
   auto made = std::make_shared<Knowledge>(Knowledge{.first = first_, .floor = next_});
   const Knowledge* last = nullptr;
   for (const Thread& thread : threads_) {

@@ -42,8 +42,8 @@ class AccessWatch {
   void acquire(const Known& known);
   // A thread that goes on after it has waited for all these, itself among them.
   void go_on(int thread, const Known& known);
-  // What all know when all the block's threads wait for each other.
-  Known all_known();
+  // What all know when all the block's threads wait for each other: every label so far, but those of copies.
+  Known all_known(std::span<const Moment> came) const;
 
   // Work that somebody began at `begun` and that may have been done at any time since: by the current thread,
   // or by the copy engine, which has a number like a thread for each barrier that it signals.

@@ -284,6 +284,32 @@ TEST_F(AccessWatchTest, TilesThatTheCopyEngineBrings) {
   finish();
 }
 
+// Whether it has come or not: in every other block it has.
+TEST_F(AccessWatchTest, ABarrierOfThreadsIsNoneOfCopies) {
+  const auto kernel = [](const float* from, float* to, bool right) {
+    struct Memory {
+      alignas(128) float tile[32];
+      SharedBarrier full;
+    };
+    auto& s = *dynamic_memory<Memory>();
+    if (threadIdx.x == 0) s.full.init(1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      s.full.arrive_and_expect(sizeof s.tile);
+      tessera::cuda::copy_bytes(tessera::cuda::shared_address_of(s.tile), from, sizeof s.tile, s.full);
+    }
+    __syncthreads();
+    if (right) s.full.wait(0);
+    to[32 * blockIdx.x + threadIdx.x] = s.tile[threadIdx.x];
+    s.full.wait(0);
+  };
+  auto* const from = make<float>(32);
+  auto* const to = make<float>(32 * 2);
+  expect_end("bytes of shared memory at .*a race", 2, 32, 256, kernel, from, to, false);
+  run(2, 32, 256, kernel, from, to, true);
+  finish();
+}
+
 TEST_F(AccessWatchTest, ATileThatAProductMayStillRead) {
   const auto kernel = [](bool right) {
     auto* const tile = dynamic_memory<std::uint16_t>();  // 64 rows of 64

@@ -150,7 +150,7 @@ void Multiprocessor::open(Barrier& barrier, Thread* last) {
   barrier.arrived = 0;
   if (!barrier.came.empty()) {
     const std::size_t stopped = barrier.waiting.size() + (last != nullptr ? 1 : 0);
-    const Known known = stopped == num_threads_ ? watch_.all_known() : joined(barrier.came);
+    const Known known = stopped == num_threads_ ? watch_.all_known(barrier.came) : joined(barrier.came);
     barrier.came.clear();
     for (const Thread* thread : barrier.waiting) watch_.go_on(thread->number, known);
     if (last != nullptr) {
