@@ -49,9 +49,9 @@ function(tessera_add_emulated_cuda target)
   target_sources(${target} PRIVATE ${rewritten} ${emulator}/cublas_lt.cpp ${emulator}/cudnn_attention.cpp)
   set_source_files_properties(${rewritten} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_source_files_properties(${folder}/cublas_lt.cpp ${folder}/cudnn_attention.cpp PROPERTIES HEADER_FILE_ONLY ON)
-  # As nvcc: its header comes by itself, and it does not warn of these.
-  set(options -include cuda_runtime.h -Wno-unknown-pragmas -Wno-conversion -Wno-pedantic -Wno-shadow
-    -Wno-maybe-uninitialized -Wno-psabi)
+  # As nvcc: its header comes by itself, packs are read through pointers to them, and it does not warn of these.
+  set(options -include cuda_runtime.h -fno-strict-aliasing -Wno-unknown-pragmas -Wno-conversion -Wno-pedantic -Wno-shadow
+    -Wno-uninitialized -Wno-maybe-uninitialized -Wno-psabi)
   if(TESSERA_SANITIZE MATCHES undefined)  # of it, what is an error on a GPU: the rest takes a third of the compiler's time
     list(APPEND options -fno-sanitize=undefined -fsanitize=alignment,bounds,shift)
   endif()

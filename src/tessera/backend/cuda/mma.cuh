@@ -60,7 +60,9 @@ __device__ void load_b(const SharedRows<kRows, kDims>& from, int row, int column
 
 __device__ inline std::uint32_t round_pair(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
+  std::uint32_t bits;
+  memcpy(&bits, &pair, sizeof bits);
+  return bits;
 }
 
 // Two neighbouring C tiles as A.
