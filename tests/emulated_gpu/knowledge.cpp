@@ -30,7 +30,7 @@ void add(Knowledge& to, int thread, Label label) {
 }  // namespace
 
 Known joined(std::span<const Moment> moments) {
-  if (moments.empty()) return nullptr;
+  if (moments.empty() || moments.front().known == nullptr) return nullptr;  // or nothing is watched
   auto made = std::make_shared<Knowledge>(*moments.front().known);
   const Knowledge* last = moments.front().known.get();  // mostly that of all
   for (const Moment& moment : moments) {
