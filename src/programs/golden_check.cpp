@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "tessera/cli/fatal_signals.h"
 #include "tessera/cli/options.h"
 #include "tessera/comm/launch_environment.h"
 #include "tessera/train/run_ranks.h"
@@ -59,6 +60,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tessera::speak_of_fatal_signals();
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/cli/commands.h"
+#include "tessera/cli/fatal_signals.h"
 #include "tessera/cli/options.h"
 #include "tessera/train/nearest_name.h"
 
@@ -58,6 +59,7 @@ int run(std::string_view name, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tessera::speak_of_fatal_signals();
   if (argc < 2) {
     print_help(stderr);
     return 2;

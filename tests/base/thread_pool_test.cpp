@@ -1,9 +1,14 @@
 #include "tessera/base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <vector>
+
+#include "checkpoint/temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -34,6 +39,23 @@ TEST(ThreadPool, LoopsFollowEachOtherWithoutLosingWrites) {
   }
   EXPECT_EQ(total, 5000 * 10);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need address space of their own
+// Room for the stacks of a few threads: those that have started end, and the reason is told.
+TEST(ThreadPool, ASystemWithoutMoreThreadsIsNamed) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  std::int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const auto used = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE));
+  rlimit tight = before;
+  tight.rlim_cur = used + (rlim_t{100} << 20);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);
+  expect_error([] { ThreadPool pool(4096); }, {"threads: could start ", " of 4096: Resource temporarily"});
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(ThreadPool(3).num_threads(), 3);
+}
+#endif
 
 }  // namespace
 }  // namespace tessera

@@ -27,6 +27,14 @@ struct ProgramResult {
   std::string text() const { return "exit code " + std::to_string(exit_code) + "\n" + out + err; }
 };
 
+// For `prepare` of a Program: what its process may have of something.
+inline void limit(decltype(RLIMIT_AS) resource, rlim_t most) {
+  rlimit limits{};
+  ::getrlimit(resource, &limits);
+  limits.rlim_cur = most;
+  if (::setrlimit(resource, &limits) != 0) ::_exit(123);
+}
+
 // A program that is running; its output goes to files, so that nothing waits for a reader.
 class Program {
  public:

@@ -190,7 +190,7 @@ TEST_F(CorpusBuilderTest, RefusesBadInput) {
   };
   expect_error([&] { build_with(folder_ / "missing.txt", {.vocab_size = 50000}); }, "missing.txt",
                "No such file");
-  expect_error([&] { build_with(folder_ / ".", {.vocab_size = 50000}); }, "directory");
+  expect_error([&] { build_with(folder_ / ".", {.vocab_size = 50000}); }, "not a regular file");
   expect_error(
       [&] { build_with(folder_ / "blank.txt", {.documents = TextDocuments::line, .vocab_size = 50000}); },
       "no documents");

@@ -13,7 +13,8 @@
 namespace tessera {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe would otherwise be waited for until somebody writes into it.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   TS_CHECK(descriptor >= 0, "cannot open {}: {}", path.string(), errno_text(errno));
   struct stat info {};
   const bool regular = ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
@@ -44,6 +45,13 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
+}
+
+std::int64_t regular_file_bytes(const std::filesystem::path& path) {
+  struct stat info {};
+  TS_CHECK(::stat(path.c_str(), &info) == 0, "cannot read {}: {}", path.string(), errno_text(errno));
+  TS_CHECK(S_ISREG(info.st_mode), "cannot read {}: it is not a regular file", path.string());
+  return info.st_size;
 }
 
 std::string read_file(const std::filesystem::path& path) {

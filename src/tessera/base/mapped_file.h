@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ class MappedFile {
   void* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+// Throws Error where there is none, or a folder, a pipe or a device.
+std::int64_t regular_file_bytes(const std::filesystem::path& path);
 
 std::string read_file(const std::filesystem::path& path);
 

@@ -1,5 +1,7 @@
 #include "tessera/base/thread_pool.h"
 
+#include <system_error>
+
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -19,10 +21,20 @@ void pause_briefly() {
 
 ThreadPool::ThreadPool(int num_threads) {
   TS_CHECK(num_threads >= 1, "threads: found {}, expected at least 1", num_threads);
-  for (int w = 1; w < num_threads; ++w) workers_.emplace_back([this, w] { work(w); });
+  try {
+    for (int w = 1; w < num_threads; ++w) workers_.emplace_back([this, w] { work(w); });
+  } catch (const std::system_error& error) {
+    const int started = this->num_threads();
+    stop_workers();  // no destructor does it for an object that has not come about
+    fail("threads: could start {} of {}: {}", started, num_threads, error.code().message());
+  }
 }
 
 ThreadPool::~ThreadPool() {
+  stop_workers();
+}
+
+void ThreadPool::stop_workers() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;

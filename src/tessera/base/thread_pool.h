@@ -17,7 +17,8 @@ namespace tessera {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int num_threads);  // the calling thread is one of them
+  // The calling thread is one of them. Throws Error when the system has no more threads to give.
+  explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -41,6 +42,7 @@ class ThreadPool {
 
   void run(std::int64_t num_tasks, TaskFunction function, void* closure);
   void work(int worker);
+  void stop_workers();
   void drain(int worker);
 
   std::vector<std::thread> workers_;

@@ -1,6 +1,7 @@
 #include "tessera/data/bert_shards.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -99,7 +100,11 @@ void BertShards::enter_turn(const Turn& turn) {
   const bool last = turn.index + 1 == files_.size();
   next_turn_ = last ? Turn{turn.epoch + 1, 0} : Turn{turn.epoch, turn.index + 1};
   const std::size_t next_shard = last ? make_epoch(turn.epoch + 1).order[0] : epoch_.order[turn.index + 1];
-  next_ = std::async(std::launch::async, [this, next_shard] { return load(next_shard); });
+  try {
+    next_ = std::async(std::launch::async, [this, next_shard] { return load(next_shard); });
+  } catch (const std::system_error&) {
+    next_ = {};  // the system has no thread to give: read when its turn comes
+  }
 }
 
 void BertShards::fill(std::int64_t first_sample, Batch& batch) {

@@ -1,7 +1,6 @@
 #include "tessera/data/corpus_pieces.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -57,12 +56,7 @@ CorpusPieces::CorpusPieces(std::vector<CorpusFile> files, std::int64_t chunk_byt
     : files_(std::move(files)) {
   TS_CHECK(chunk_bytes >= 1, "chunk_bytes: found {}, expected at least 1", chunk_bytes);
   chunk_bytes_ = static_cast<std::size_t>(chunk_bytes);
-  for (const CorpusFile& file : files_) {
-    std::error_code error;
-    const std::uintmax_t size = std::filesystem::file_size(file.path, error);
-    TS_CHECK(!error, "cannot read {}: {}", file.path.string(), error.message());
-    num_bytes_ += static_cast<std::int64_t>(size);
-  }
+  for (const CorpusFile& file : files_) num_bytes_ += regular_file_bytes(file.path);
 }
 
 std::optional<CorpusPiece> CorpusPieces::next() {

@@ -9,6 +9,7 @@
 
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
+#include "tessera/base/mapped_file.h"
 
 namespace tessera {
 namespace {
@@ -72,6 +73,7 @@ std::vector<hsize_t> dims_of(hid_t dataset) {
 
 Hdf5File::Hdf5File(const std::filesystem::path& path) : path_(path) {
   TS_CHECK(std::filesystem::exists(path), "cannot open {}: no such file", path.string());
+  regular_file_bytes(path);  // or an Error: the library would wait for a pipe to be written into
   const LibraryLock lock;
   file_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   TS_CHECK(file_ >= 0, "{}: not an HDF5 file, or one that is cut off", path.string());

@@ -1,5 +1,6 @@
 #include "tessera/data/prefetch_loader.h"
 
+#include <system_error>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -17,7 +18,11 @@ PrefetchLoader::PrefetchLoader(FillFunction fill, const PrefetchOptions& options
     return Batch(rows, tokens);
   };
   ring_.assign(static_cast<std::size_t>(options.num_batches), make(options.batch_size, options.seq_len));
-  worker_ = std::thread([this] { work(); });
+  try {
+    worker_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    fail("could not start the thread that reads batches ahead: {}", error.code().message());
+  }
 }
 
 PrefetchLoader::~PrefetchLoader() {

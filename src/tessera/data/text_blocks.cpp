@@ -44,9 +44,7 @@ bool was_made(const fs::path& prefix, const fs::path& sidecar, const std::string
 }  // namespace
 
 std::string file_stamp(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  TS_CHECK(!error, "cannot read {}: {}", path.string(), error.message());
+  const std::int64_t size = regular_file_bytes(path);
   const auto changed = fs::last_write_time(path).time_since_epoch().count();
   return fmt::format("{}, {} bytes, changed {}\n", fs::absolute(path).lexically_normal().string(), size,
                      changed);
