@@ -87,5 +87,17 @@ TEST_F(LimitsTest, ACorpusThatBecomesShorterIsSpokenOf) {
       << result.text();
 }
 
+// It writes until somebody stops it.
+TEST_F(LimitsTest, AsManyTokensAsThereAreNumbers) {
+  folder.write("text.txt", "word word and other words\n");
+  expect_success({"data", "bpe", "--out", "tokens", "--vocab-size", "258", "text.txt"});
+  expect_success({"train", "run.yaml", "data.tokenizer=tokens", "model.vocab_size=258"});
+  const ProgramResult result = limited(
+      {"generate", "run", "--temperature", "0", "--prompt", "word", "--tokens", "9223372036854775807"},
+      [] { limit(RLIMIT_CPU, 2); });
+  EXPECT_EQ(result.exit_code, 128 + SIGXCPU) << result.text().substr(0, 1000);
+  EXPECT_GT(result.out.size(), 4u);
+}
+
 }  // namespace
 }  // namespace tessera

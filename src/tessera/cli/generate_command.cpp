@@ -72,7 +72,8 @@ int generate_command(int argc, const char* const* argv) {
   const std::unique_ptr<Device> device = make_computing_device(config);
   const WeightHolder weights = load_weights(saved, *device);
   // Caches for what will be seen, not for all that the model could see.
-  const std::int64_t context = std::min(saved.model->max_positions(), std::ssize(ids) + num_tokens);
+  const std::int64_t positions = saved.model->max_positions();
+  const std::int64_t context = std::min(positions, std::ssize(ids) + std::min(num_tokens, positions));
   Generator generator(*saved.model, DType::f32, *device, *weights.executor, context);
   std::fputs(prompt.c_str(), stdout);
   generator.extend(ids, num_tokens, sampling, [&](std::int32_t id) {
