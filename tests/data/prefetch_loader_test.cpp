@@ -147,5 +147,13 @@ TEST(PrefetchLoader, RefusesImpossibleOptions) {
   expect_error([&] { make({.batch_size = 1, .seq_len = 1, .num_batches = 1}); }, "found 1", "at least 2");
 }
 
+TEST(PrefetchLoader, BatchesBeyondTheMachinesMemoryAreRefused) {
+  const auto fill = [](std::int64_t, Batch&) {};
+  expect_error([&] { PrefetchLoader(fill, {.batch_size = 1 << 24, .seq_len = 1 << 24}); },
+               "GB for 4 batches of 16777216 sequences to read ahead", "this machine has");
+  PrefetchLoader small(fill, {.batch_size = 2, .seq_len = 3, .pairs = true});  // its claim is another's again
+  EXPECT_EQ(small.next().token_types.size(), 6u);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -1,6 +1,6 @@
 // How much memory this process can have at most: the machine's with its swap space, or what a container
-// leaves of that. Asked by the CPU device, which would otherwise be ended by the kernel in the middle of a
-// run.
+// leaves of that. Asked by MemoryClaim and before large maps are made: the kernel would otherwise end a run
+// in its middle.
 #pragma once
 
 #include <cstdint>

@@ -29,6 +29,11 @@ struct Batch {
     return batch;
   }
 
+  static std::int64_t num_bytes(std::int64_t num_rows, std::int64_t row_tokens, bool pairs) {
+    const std::int64_t numbers = num_rows * row_tokens * (pairs ? 3 : 2) + num_rows * (pairs ? 2 : 0);
+    return numbers * static_cast<std::int64_t>(sizeof(std::int32_t));
+  }
+
   std::int64_t batch_size = 0;       // B
   std::int64_t seq_len = 0;          // T
   std::vector<std::int32_t> inputs;  // [B,T]

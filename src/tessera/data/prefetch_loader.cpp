@@ -14,10 +14,12 @@ PrefetchLoader::PrefetchLoader(FillFunction fill, const PrefetchOptions& options
   TS_CHECK(options.first_sample >= 0, "first_sample: found {}, expected 0 or more", options.first_sample);
   TS_CHECK(options.num_batches >= 2,
            "batches to prefetch: found {}, expected at least 2 (one in use, one ahead)", options.num_batches);
-  const auto make = options.pairs ? &Batch::of_pairs : +[](std::int64_t rows, std::int64_t tokens) {
-    return Batch(rows, tokens);
-  };
-  ring_.assign(static_cast<std::size_t>(options.num_batches), make(options.batch_size, options.seq_len));
+  const std::int64_t rows = options.batch_size, tokens = options.seq_len;
+  ring_memory_.emplace(
+      options.num_batches * Batch::num_bytes(rows, tokens, options.pairs),
+      fmt::format(" for {} batches of {} sequences to read ahead", options.num_batches, rows));
+  for (int i = 0; i < options.num_batches; ++i)
+    ring_.push_back(options.pairs ? Batch::of_pairs(rows, tokens) : Batch(rows, tokens));
   try {
     worker_ = std::thread([this] { work(); });
   } catch (const std::system_error& error) {

@@ -1,17 +1,19 @@
 // PrefetchLoader: one background thread that fills batches ahead of their use.
 //
 // Made and used by the training loop, over Samples. Its position, a global sample number, is the whole state:
-// a resumed run makes one that starts at another. All batches are allocated by the constructor. next()
-// belongs to one thread.
+// a resumed run makes one that starts at another. All batches are allocated by the constructor, which
+// throws Error where the machine has not the memory for them. next() belongs to one thread.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "tessera/base/memory_claim.h"
 #include "tessera/data/samples.h"
 
 namespace tessera {
@@ -45,6 +47,7 @@ class PrefetchLoader {
   std::mutex mutex_;  // guards everything below but the contents of the batches
   std::condition_variable batch_ready_;
   std::condition_variable work_ready_;  // a slot came free, or the end
+  std::optional<MemoryClaim> ring_memory_;
   std::vector<Batch> ring_;
   std::int64_t num_filled_ = 0;    // batches ever filled; number i lies in slot i % ring size
   std::int64_t num_released_ = 0;  // batches ever given back, so their slots may be overwritten

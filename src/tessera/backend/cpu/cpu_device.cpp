@@ -2,13 +2,12 @@
 
 #include <sys/mman.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "tessera/backend/cpu/fma_peak.h"
 #include "tessera/backend/cpu/kernel.h"
-#include "tessera/base/machine_memory.h"
+#include "tessera/base/memory_claim.h"
 
 namespace tessera {
 namespace {
@@ -21,34 +20,25 @@ constexpr Kernel kKernels[] = {
 #undef TESSERA_OP
 };
 
-std::atomic<std::int64_t> g_mapped_bytes{0};  // of all ranks that are threads of this process
-
 // Pages straight from the kernel: zeroed, counted as resident only once touched, and given back whole.
 // Huge pages spare the matrix products most of their TLB misses.
 class MappedMemory final : public DeviceMemory {
  public:
-  explicit MappedMemory(std::int64_t num_bytes) : num_bytes_(static_cast<std::size_t>(num_bytes)) {
+  explicit MappedMemory(std::int64_t num_bytes)
+      : claim_(num_bytes), num_bytes_(static_cast<std::size_t>(num_bytes)) {
     if (num_bytes_ == 0) return;
-    // The kernel would give the pages, and end the process when it has no more of them.
-    const std::int64_t machine = machine_memory_bytes(), mapped = g_mapped_bytes + num_bytes;
-    TS_CHECK(mapped <= machine,
-             "cannot allocate {:.1f} GB, {:.1f} in all: this machine has {:.1f} GB of memory",
-             static_cast<double>(num_bytes) / 1e9, static_cast<double>(mapped) / 1e9,
-             static_cast<double>(machine) / 1e9);
     data_ = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
     TS_CHECK(data_ != MAP_FAILED, "cannot allocate {} bytes of memory: {}", num_bytes, errno_text(errno));
     ::madvise(data_, num_bytes_, MADV_HUGEPAGE);
-    g_mapped_bytes += num_bytes;
   }
   ~MappedMemory() override {
-    if (num_bytes_ == 0) return;
-    ::munmap(data_, num_bytes_);
-    g_mapped_bytes -= static_cast<std::int64_t>(num_bytes_);
+    if (num_bytes_ > 0) ::munmap(data_, num_bytes_);
   }
   std::byte* data() override { return static_cast<std::byte*>(data_); }
 
  private:
+  MemoryClaim claim_;
   std::size_t num_bytes_;
   void* data_ = nullptr;
 };
