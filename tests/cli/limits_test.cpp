@@ -73,6 +73,7 @@ TEST_F(LimitsTest, FilesThatMayNotGrowAreAFullDisk) {
   EXPECT_EQ(result.exit_code, 1) << result.text();
   EXPECT_NE(result.err.find("cannot write t/vocab.json.partial: File too large"), std::string::npos)
       << result.text();
+  EXPECT_FALSE(fs::exists(path() / "t"));
 }
 
 TEST_F(LimitsTest, ACorpusThatBecomesShorterIsSpokenOf) {

@@ -1,10 +1,12 @@
 #include <map>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/output_files.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/text/tokenizer.h"
 #include "tessera/train/from_config.h"
@@ -39,6 +41,22 @@ bool holds_run(const std::filesystem::path& folder) {
           std::filesystem::exists(folder / kManifestName) || find_latest_checkpoint(folder));
 }
 
+// What is read with the model that is written: weights of another would be taken for its own.
+bool belongs_to_a_model(const std::filesystem::path& file) {
+  return file.extension() == ".safetensors" || file.filename() == "model.safetensors.index.json";
+}
+
+void check_target(const std::string& from, const std::string& to) {
+  TS_CHECK(!holds_run(to), "{} holds a run or a checkpoint: expected another folder to write to", to);
+  TS_CHECK(!same_place(from, to), "{} is the model itself: expected another folder to write to", to);
+  if (!std::filesystem::is_directory(to)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(to)) {
+    TS_CHECK(!belongs_to_a_model(entry.path()),
+             "{} holds a model already (found {}): expected another folder to write to", to,
+             entry.path().filename().string());
+  }
+}
+
 }  // namespace
 
 int convert_command(int argc, const char* const* argv) {
@@ -56,9 +74,10 @@ int convert_command(int argc, const char* const* argv) {
   TS_CHECK(format == "hf" || format == "tessera", "--to: found '{}', expected 'hf' or 'tessera'", format);
 
   const SavedModel saved = open_saved_model(from, print_to_stderr);
-  TS_CHECK(!holds_run(to), "{} holds a run or a checkpoint: expected another folder to write to", to);
+  check_target(from, to);
   const std::unique_ptr<Device> device = make_device(RunConfig{});
   const WeightHolder weights = load_weights(saved, *device);
+  const CreatedFolder created(to);
   if (format == "hf") {
     const std::map<std::string, std::string> tokenizer = read_tokenizer(saved.tokenizer);
     export_external_weights(to, WeightStore(*weights.executor), *saved.model);
@@ -69,7 +88,7 @@ int convert_command(int argc, const char* const* argv) {
     info.properties = {{kModelConfigProperty, saved.model->config_json()},
                        {kRunConfigProperty, to_yaml(run_config_of(saved))}};
     const WeightStore store(*weights.executor);
-    std::vector<CheckpointFile> files = checkpoint_files(store, weights.parameters);
+    std::vector<CheckpointFile> files = checkpoint_files(store, weights.parameters, /*advice=*/"");
     files.pop_back();  // a converted model has no optimizer state
     const std::filesystem::path folder = save_checkpoint(to, info, files);
     std::printf("wrote %s\n", folder.c_str());

@@ -1,12 +1,13 @@
 #include <algorithm>
 #include <charconv>
 
-#include "tessera/base/atomic_file.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/folder_lock.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/output_files.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/data/bert_instances.h"
 #include "tessera/data/corpus_pieces.h"
@@ -111,17 +112,21 @@ int data_bert_command(int argc, const char* const* argv) {
   instances.sep = special_id(*tokenizer, tokenizer_path, "[SEP]");
   instances.mask = special_id(*tokenizer, tokenizer_path, "[MASK]");
   instances.vocab_size = tokenizer->vocab_size();
+  const std::vector<NamedFile> inputs = named_files("FILE", files);
   const BertDocuments documents = read_documents(*tokenizer, files);
+  std::optional<CreatedFolder> created;
   std::optional<FolderLock> lock;  // shards of two writers would look right together
   ProgressBar bar(stderr, progress_options("bert", num_shards));
   std::int64_t num_rows = 0;
   for (std::int64_t shard = 0; shard < num_shards; ++shard) {
     const BertShard made = make_bert_shard(documents, shard, num_shards, instances);
+    const std::filesystem::path file = std::filesystem::path(out) / shard_file(name, shard);
+    check_outputs(inputs, {{"--out", file}});
     if (!lock) {
-      create_folder(out);
+      created.emplace(out);
       lock.emplace(out);
     }
-    write_bert_shard(std::filesystem::path(out) / shard_file(name, shard), made);
+    write_bert_shard(file, made);
     num_rows += made.num_rows;
     bar.update(shard + 1, "shards");
   }

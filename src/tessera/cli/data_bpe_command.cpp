@@ -4,6 +4,7 @@
 #include "tessera/base/mapped_file.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/output_files.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/text/bpe_trainer.h"
 
@@ -21,6 +22,10 @@ int data_bpe_command(int argc, const char* const* argv) {
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(vocab_size >= 1 && vocab_size <= std::numeric_limits<std::int32_t>::max(),
            "--vocab-size: found {}, expected 1 to 2^31 - 1", vocab_size);
+
+  const std::filesystem::path folder(out);
+  check_outputs(named_files("FILE", files),
+                {{"--out", folder / "vocab.json"}, {"--out", folder / "merges.txt"}});
 
   WordCounts counts;
   for (const std::string& file : files) count_words(read_file(file), counts);

@@ -1,11 +1,16 @@
+#include <algorithm>
+#include <iterator>
+#include <optional>
 
-#include "tessera/base/atomic_file.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/usable_cores.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/output_files.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/data/corpus_builder.h"
+#include "tessera/data/indexed_dataset.h"
 #include "tessera/metrics/human.h"
 #include "tessera/train/run_tokenizer.h"
 
@@ -37,6 +42,7 @@ int data_build_command(int argc, const char* const* argv) {
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(threads >= 0 && threads <= 4096, "--threads: found {}, expected 0 to 4096", threads);
 
+  check_prefix("--out", out);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
   const std::optional<std::int32_t> end = tokenizer->end_of_document();
   TS_CHECK(end.has_value(), "{} has no token to end documents with (<|endoftext|>, [SEP], </s>)",
@@ -47,7 +53,11 @@ int data_build_command(int argc, const char* const* argv) {
   corpus.vocab_size = tokenizer->vocab_size();
   corpus.end_of_document_id = *end;
   corpus.cut_files = tokenizer->encodes_parts_alone();
-  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty()) create_folder(folder);
+  std::vector<NamedFile> inputs = tokenizer_inputs(tokenizer_path);
+  std::ranges::move(named_files("FILE", files), std::back_inserter(inputs));
+  check_outputs(inputs, {{"--out", bin_path(out)}, {"--out", idx_path(out)}});
+  std::optional<CreatedFolder> created;
+  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty()) created.emplace(folder);
   ThreadPool pool(num_threads(threads));
   std::unique_ptr<ProgressBar> bar;
   const CorpusSummary summary =

@@ -1,8 +1,9 @@
-#include "tessera/base/atomic_file.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/folder_lock.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/output_files.h"
 #include "tessera/data/gpt_index.h"
 
 namespace tessera {
@@ -26,6 +27,11 @@ int data_index_command(int argc, const char* const* argv) {
   TS_CHECK(seq_len >= 1, "--seq: found {}, expected at least 1", seq_len);
   TS_CHECK(num_samples >= 1, "--samples: found {}, expected at least 1", num_samples);
 
+  check_prefix("--prefix", prefix);
+  const std::filesystem::path folder(out);
+  const GptIndexFiles maps{folder / "doc_idx.npy", folder / "sample_idx.npy", folder / "shuffle_idx.npy"};
+  check_outputs({{"--prefix", bin_path(prefix)}, {"--prefix", idx_path(prefix)}},
+                {{"--out", maps.doc_idx}, {"--out", maps.sample_idx}, {"--out", maps.shuffle_idx}});
   const IndexedDataset corpus(prefix);
   GptIndexRequest request;
   request.documents =
@@ -37,11 +43,9 @@ int data_index_command(int argc, const char* const* argv) {
   request.seed = seed;
   const GptIndexPlan plan = plan_gpt_index(corpus, request);
   check_index_memory(request, plan, "--samples", num_samples);
-  const std::filesystem::path folder(out);
-  create_folder(folder);
+  const CreatedFolder created(folder);
   const FolderLock lock(folder);  // maps of two writers would look right together
-  build_gpt_index(corpus, request,
-                  {folder / "doc_idx.npy", folder / "sample_idx.npy", folder / "shuffle_idx.npy"});
+  build_gpt_index(corpus, request, maps);
   fmt::print(
       "    using:\n     number of documents:       {}\n     number of epochs:          {}\n"
       "     sequence length:           {}\n     total number of samples:   {}\n     last epoch shuffled "

@@ -2,6 +2,7 @@
 #include "tessera/base/mapped_file.h"
 #include "tessera/cli/data_commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/output_files.h"
 #include "tessera/text/tokenizer.h"
 
 namespace tessera {
@@ -15,6 +16,9 @@ int data_tokenize_command(int argc, const char* const* argv) {
   options.require({"--tokenizer", "--in", "--out"});
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
+  std::vector<NamedFile> inputs = tokenizer_inputs(tokenizer_path);
+  inputs.push_back({"--in", in});
+  check_outputs(inputs, {{"--out", out}});
   std::vector<std::int32_t> ids;
   tokenizer->make_encoder()->encode(read_file(in), ids);
   AtomicFile file(out);

@@ -1,6 +1,7 @@
 #include "tessera/base/atomic_file.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/output_files.h"
 #include "tessera/graph/dump.h"
 #include "tessera/metrics/human.h"
 #include "tessera/pipeline/timeline.h"
@@ -143,9 +144,24 @@ void print_head(const RunConfig& config, const JobPlan& job, const StagePlan& st
              stage.plan.program(Phase::backward).size(), stage.plan.program(Phase::update).size());
 }
 
+void check_plan_outputs(const PlanArguments& arguments, const RunConfig& config) {
+  std::vector<NamedFile> outputs;
+  for (const auto& [name, path] : {std::pair{"--graph", arguments.graph_file},
+                                   {"--dot", arguments.dot_file},
+                                   {"--steps", arguments.plan_file},
+                                   {"--trace", arguments.trace_file}}) {
+    if (!path.empty()) outputs.push_back({name, path});
+  }
+  std::vector<NamedFile> inputs{{"CONFIG", arguments.config}};
+  if (const std::filesystem::path model = config.model.config; !model.empty())
+    inputs.push_back({"model.config", is_directory(model) ? model / "config.json" : model});
+  check_outputs(inputs, outputs);
+}
+
 void print_plan(const PlanArguments& arguments) {
   const auto say = [](const std::string& line) { fmt::print("{}\n", line); };
   const RunConfig config = load_shrunk_config(arguments.config, arguments.overrides, arguments.shrink, say);
+  check_plan_outputs(arguments, config);
   // Tokenizers lie on the machines that train: where the config has the vocabulary's size, a plan opens none.
   const bool sized = config.model.architecture.vocab_size > 0;
   const std::unique_ptr<Model> model = make_model(config, sized ? 0 : tokenizer_vocab_size(config.data));

@@ -4,6 +4,7 @@
 #include "tessera/base/atomic_file.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
+#include "tessera/cli/output_files.h"
 #include "tessera/comm/launch_environment.h"
 #include "tessera/train/run_ranks.h"
 #include "tessera/train/tuned_choices.h"
@@ -31,6 +32,7 @@ int tune_command(int argc, const char* const* argv) {
   TS_CHECK(config.device == DeviceName::cuda,
            "device: found {}, expected cuda: only a GPU has several ways to compute a product",
            config.device == DeviceName::cpu ? "cpu" : "null");
+  check_outputs({{"CONFIG", path}}, {{"--out", out}});
   const bool under_mpi = launched_by_mpi(std::getenv);
   run_ranks(config, under_mpi, [&](Communicator* world) {
     const bool first = world == nullptr || world->rank() == 0;

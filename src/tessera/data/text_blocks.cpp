@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/philox.h"
 #include "tessera/data/sample_order.h"
@@ -70,7 +71,7 @@ TextBlockFiles ensure_text_blocks(ThreadPool& pool, const std::vector<fs::path>&
   TS_CHECK(options.texts_per_batch >= 1, "texts_per_batch: found {}, expected at least 1",
            options.texts_per_batch);
   if (const auto found = find_text_blocks(files, folder, options)) return *found;
-  create_folder(folder);
+  const CreatedFolder created(folder);
   const std::string made_from = description(files, options);
   TextBlockFiles blocks{.prefix = blocks_prefix(folder, made_from)};
   const TextBlockSummary summary = build_text_blocks(pool, files, blocks.prefix, options, make_encoder);

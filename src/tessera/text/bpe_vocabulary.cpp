@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/base/parse_json.h"
@@ -157,7 +158,7 @@ BpeVocabulary load_bpe_vocabulary(const std::filesystem::path& folder) {
 }
 
 void save_bpe_vocabulary(const BpeVocabulary& vocabulary, const std::filesystem::path& folder) {
-  create_folder(folder);
+  const CreatedFolder created(folder);
 
   const std::vector<bool> made = tokens_made_by_merges(vocabulary.tokens.size(), vocabulary.merges);
   std::vector<std::string> spellings;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/usable_cores.h"
 #include "tessera/data/text_blocks.h"
@@ -46,7 +47,7 @@ TextBlockFiles blocks_of(const DataRequest& request, const Tokenizer& tokenizer,
 // One rank makes the blocks; the others find them made.
 Blocks open_blocks(const DataRequest& request, const Tokenizer& tokenizer, const Texts& texts) {
   request.make_once([&] {
-    create_folder(cache_folder(request.config.data, texts.files), "data.cache");
+    const CreatedFolder created(cache_folder(request.config.data, texts.files), "data.cache");
     request.options.message(blocks_of(request, tokenizer, texts).message);
   });
   return std::make_shared<const IndexedDataset>(blocks_of(request, tokenizer, texts).prefix);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/base/philox.h"
 #include "tessera/base/thread_pool.h"
 #include "tessera/base/usable_cores.h"
@@ -40,19 +41,20 @@ std::vector<float> read_whole(const SafetensorsReader& file, const std::string& 
 
 // What has run off is of no use in a checkpoint, and would push out one that is.
 template <class T>
-void check_finite(const std::string& name, std::span<const T> values) {
+void check_finite(const std::string& name, std::span<const T> values, std::string_view advice) {
   constexpr auto finite = [](T value) { return std::isfinite(static_cast<float>(value)); };
   std::int64_t num_finite = 0;  // counted without a branch, which is as fast as memory
   for (const T value : values) num_finite += finite(value);
   if (num_finite == std::ssize(values)) return;
   const auto at = std::ranges::find_if_not(values, finite);
-  fail("{}: element {} is {}: not saved. Lower optimizer.lr and go on from an earlier checkpoint", name,
-       at - values.begin(), static_cast<float>(*at));
+  const auto found = static_cast<float>(*at);
+  fail("{}: element {} is {}, expected a finite number: not saved{}", name, at - values.begin(),
+       std::isnan(found) ? "nan" : fmt::format("{}", found), advice);  // which has a sign of no meaning
 }
 
-void check_finite(const std::string& name, const TensorView& view) {
-  view.dtype == DType::bf16 ? check_finite<Bf16>(name, view.as<Bf16>())
-                            : check_finite<float>(name, view.as<float>());
+void check_finite(const std::string& name, const TensorView& view, std::string_view advice) {
+  view.dtype == DType::bf16 ? check_finite<Bf16>(name, view.as<Bf16>(), advice)
+                            : check_finite<float>(name, view.as<float>(), advice);
 }
 
 // Masks, angles and numbers of positions that old files carry, and a tied output projection that is stored a
@@ -182,12 +184,14 @@ void load_external_weights(const WeightStore& store, const Model& model, const S
 
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model) {
-  create_folder(folder);
+  const CreatedFolder created(folder);
   std::vector<NamedTensor> tensors;
   for (const ExternalTensor& tensor : model.external_tensors()) {
     const Shape shape = store.shape(tensor.parameter);
     const auto make = [&store, tensor, shape] {
-      return external_piece(tensor, store.read_parameter(tensor.parameter), shape);
+      std::vector<float> piece = external_piece(tensor, store.read_parameter(tensor.parameter), shape);
+      check_finite<float>(tensor.name, piece, "");
+      return piece;
     };
     tensors.push_back({tensor.name, {nullptr, DType::f32, external_shape(tensor, shape)}, make});
   }
@@ -210,22 +214,22 @@ void load_weights_from(const WeightStore& store, const Model& model, std::span<c
   }
 }
 
-std::vector<CheckpointFile> checkpoint_files(const WeightStore& store,
-                                             std::span<const Parameter> parameters) {
+std::vector<CheckpointFile> checkpoint_files(const WeightStore& store, std::span<const Parameter> parameters,
+                                             std::string_view advice) {
   CheckpointFile weights{kWeightsFile, {}}, optimizer{kOptimizerFile, {}};
   auto names = state_names(store);
   // Every rank makes the whole, so all of them fail if one does.
   const auto add_made = [&](CheckpointFile& file, const std::string& name, auto read) {
-    const auto make = [name, read] {
+    const auto make = [name, read, advice] {
       std::vector<float> values = read();
-      check_finite<float>(name, values);
+      check_finite<float>(name, values, advice);
       return values;
     };
     file.tensors.push_back({name, {nullptr, DType::f32, store.shape(name)}, make});
   };
   const auto add = [&](CheckpointFile& file, const std::string& name) {
     if (store.on_one_rank() && store.executor().device().host_can_read()) {
-      check_finite(name, store.executor().input(name));
+      check_finite(name, store.executor().input(name), advice);
       file.tensors.push_back({name, store.executor().input(name)});
     } else {
       add_made(file, name, [&store, name] { return store.read(name); });

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/checkpoint/checkpoint.h"
@@ -27,7 +28,8 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
                                   const Shape& shape);
 Shape external_shape(const ExternalTensor& tensor, const Shape& parameter_shape);
 
-// config.json and model.safetensors, as transformers loads them; one tensor after the other.
+// config.json and model.safetensors, as transformers loads them; one tensor after the other. Numbers that are
+// not finite are refused.
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model);
 
@@ -42,8 +44,10 @@ void load_weights_from(const WeightStore& store, const Model& model, std::span<c
 // weights.safetensors and optimizer.safetensors, to be written while the store lives. On one rank the tensors
 // are views of the executor's memory where that is the host's; others are gathered when they are written, one
 // after the other, for which every rank calls save_checkpoint or make_tensors. Numbers that are not finite
-// are refused, here or when they are gathered.
-std::vector<CheckpointFile> checkpoint_files(const WeightStore& store, std::span<const Parameter> parameters);
+// are refused, here or when they are gathered, with `advice` (a literal) on what to do.
+std::vector<CheckpointFile> checkpoint_files(
+    const WeightStore& store, std::span<const Parameter> parameters,
+    std::string_view advice = ". Lower optimizer.lr and go on from an earlier checkpoint");
 void load_checkpoint_weights(const WeightStore& store, std::span<const Parameter> parameters,
                              LoadedCheckpoint& checkpoint);
 void load_checkpoint_state(const WeightStore& store, std::span<const Parameter> parameters,
