@@ -38,6 +38,16 @@ TEST_F(BadConfigTest, QuotesThatAreNotClosed) {
   expect_refusal({"plan", "closed.yaml"}, {"model.hidden_size: found 0"});
 }
 
+// Folders "a" and "a\0b" are one to the system.
+TEST_F(BadConfigTest, ControlCharacters) {
+  folder.write("zero.yaml", "train: {out: \"run\\0b\"}\n");
+  expect_refusal({"train", "zero.yaml"},
+                 {"train.out: found the control character 0x00 behind 'run', expected", "zero.yaml:1"});
+  expect_refusal({"train", "run.yaml", "train.out=a\nb"}, {"train.out: found the control character 0x0a"});
+  expect_refusal({"train", "run.yaml", "optimizer.no_decay=norm,b\x7f"},
+                 {"optimizer.no_decay: item 1: found the control character 0x7f behind 'b'"});
+}
+
 TEST_F(BadConfigTest, UnknownKeysGetASuggestion) {
   expect_refusal({"train", "run.yaml", "train.stps=3"},
                  {"unknown key 'train.stps'", "did you mean 'train.steps'"});

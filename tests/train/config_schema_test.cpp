@@ -209,13 +209,21 @@ TEST(ConfigSchema, BadOverridesAreRefused) {
 }
 
 TEST(ConfigSchema, WritesYamlThatLoadsToTheSameStruct) {
-  Sample sample{7, 1.0 / 3, true, "", Shape3::null, {}, {1e-30, 0.1}, {" ", "null", " a: #b\n'\"", "true"},
-                5};
+  Sample sample{7, 1.0 / 3, true, "", Shape3::null, {}, {1e-30, 0.1}, {" ", "null", " a: #b'\"", "true"}, 5};
   const std::string yaml = to_yaml(schema_of(sample));
   EXPECT_EQ(loaded(yaml), sample) << yaml;
   sample.out = "~";
-  sample.names = {"- x", "[y", "ä", "tab\there", "1_0"};
+  sample.names = {"- x", "[y", "ä", "a  b", "1_0"};
   EXPECT_EQ(loaded(to_yaml(schema_of(sample))), sample);
+}
+
+TEST(ConfigSchema, RefusesControlCharacters) {
+  EXPECT_EQ(refusal("lists: {names: [a, \"b\\nc\"]}\n"),
+            "lists.names: item 1: found the control character 0x0a behind 'b', expected text without any "
+            "(run.yaml:1)");
+  EXPECT_EQ(
+      override_refusal("train.out=\tx"),
+      "train.out: found the control character 0x09 behind '', expected text without any (command line)");
 }
 
 // It would match every name that such a list is compared with.

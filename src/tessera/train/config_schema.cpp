@@ -106,6 +106,12 @@ std::string parse_item(const std::string& text, AnyValue, bool* value) {
 std::string parse_item(const std::string& text, AnyValue, std::string* value) {
   std::string repaired;
   if (well_formed(text, repaired) != text) return fmt::format("found '{}', expected UTF-8", text);
+  // A name that holds one cannot be typed again, and one with a zero is another name for the system.
+  const auto control = std::ranges::find_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (control != text.end()) {
+    return fmt::format("found the control character 0x{:02x} behind '{}', expected text without any",
+                       static_cast<unsigned char>(*control), std::string(text.begin(), control));
+  }
   *value = text;
   return "";
 }
