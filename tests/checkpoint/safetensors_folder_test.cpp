@@ -27,7 +27,8 @@ TEST(SafetensorsFolder, ReadsShardsThroughTheirIndex) {
   EXPECT_EQ(read_floats(folder, "head"), (std::vector<float>{5, 6}));
   EXPECT_EQ(read_floats(folder, "norm"), (std::vector<float>{1, 2}));
   EXPECT_FALSE(folder.contains("bias"));
-  expect_error([&] { folder.info("bias"); }, {kSharded.string(), "\"bias\"", "found 3 others"});
+  expect_error([&] { folder.info("bias"); },
+               {kSharded.string(), "\"bias\"", "found 3 tensors, none of this name"});
 }
 
 TEST(SafetensorsFolder, ReadsASingleFileByItsNameOrItsFolder) {

@@ -239,6 +239,8 @@ TEST_F(RunConfigTest, OptimizerAndScheduleOfTheOriginals) {
   }
   EXPECT_EQ(refusal_of({"schedule.constant_steps=190"}),
             "schedule.warmup_steps = 20 is beyond train.steps - schedule.constant_steps = 10");
+  EXPECT_EQ(refusal_of({"schedule.constant_steps=213"}),
+            "schedule.constant_steps = 213 is beyond train.steps = 200");
   EXPECT_EQ(refusal_of({"schedule.constant_steps=10", "schedule.decay_steps=100"}),
             "schedule.decay_steps and schedule.constant_steps are both given: expected one of them");
   EXPECT_EQ(refusal_of({"schedule.constant_steps=10", "schedule.decay=constant"}),

@@ -69,8 +69,9 @@ SafetensorsReader::SafetensorsReader(MappedFile file) : file_(std::move(file)) {
 
 const StoredTensor& SafetensorsReader::info(std::string_view name) const {
   const auto found = tensors_.find(name);
-  TS_CHECK(found != tensors_.end(), "{}: expected a tensor \"{}\", found {} others{}", path().string(), name,
-           names_.size(), names_.empty() ? "" : fmt::format(", the first is \"{}\"", names_.front()));
+  TS_CHECK(found != tensors_.end(), "{}: expected a tensor \"{}\", found {} tensors, none of this name{}",
+           path().string(), name, names_.size(),
+           names_.empty() ? "" : fmt::format(", the first is \"{}\"", names_.front()));
   return found->second;
 }
 

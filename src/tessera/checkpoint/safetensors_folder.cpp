@@ -71,8 +71,8 @@ void SafetensorsFolder::open_indexed(const std::filesystem::path& index) {
 
 const SafetensorsReader& SafetensorsFolder::reader_of(std::string_view name) const {
   const auto found = reader_of_.find(name);
-  TS_CHECK(found != reader_of_.end(), "{}: expected a tensor \"{}\", found {} others", path_.string(), name,
-           names_.size());
+  TS_CHECK(found != reader_of_.end(), "{}: expected a tensor \"{}\", found {} tensors, none of this name",
+           path_.string(), name, names_.size());
   return readers_[found->second];
 }
 

@@ -88,6 +88,8 @@ void validate_schedule(const ScheduleKeys& schedule, const OptimizerKeys& optimi
   const bool own_end = schedule.decay_steps > 0;
   TS_CHECK(!own_end || schedule.constant_steps == 0,
            "schedule.decay_steps and schedule.constant_steps are both given: expected one of them");
+  TS_CHECK(schedule.constant_steps <= train_steps, "schedule.constant_steps = {} is beyond train.steps = {}",
+           schedule.constant_steps, train_steps);
   const std::int64_t end = decay_end(schedule, train_steps);
   TS_CHECK(schedule.warmup_steps <= end, "schedule.warmup_steps = {} is beyond {} = {}",
            schedule.warmup_steps,
