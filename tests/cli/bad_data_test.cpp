@@ -152,6 +152,19 @@ train: {steps: 2, seq_len: 16, global_batch: 4, micro_batch: 2, out: run}
   refuse({"text.yaml", "train.seq_len=1"}, {"train.seq_len: found 1, expected at least 2"});
 }
 
+TEST_F(BadDataTest, AKeyOfFilesWithoutKeys) {
+  folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nword\n");
+  folder.write("text.txt", "word word word\n");
+  folder.write("lines.jsonl", "{\"body\": \"word\"}\n");
+  for (const std::string command : {"build", "blocks"}) {
+    expect_refusal(
+        {"data", command, "--out", "made", "--tokenizer", "vocab.txt", "--key", "body", "text.txt"},
+        {"--key: found 'body', but no file of JSON lines"});
+  }
+  expect_success({"data", "build", "--out", "made", "--tokenizer", "vocab.txt", "--key", "body", "text.txt",
+                  "lines.jsonl"});
+}
+
 TEST_F(BadDataTest, ATokenizerForAnotherVocabulary) {
   folder.write(
       "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n" + [] {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace tessera {
 namespace {
 
@@ -132,10 +134,26 @@ TEST(Options, FlagsWithoutAValueOrWithSeveral) {
     const std::string found = refusal(arguments);
     EXPECT_TRUE(found.starts_with("tessera train: " + message)) << found;
   }
-  Values values;
-  EXPECT_TRUE(parse(values, {"--out=", "a"}).run);  // an empty text, as behind a space
-  EXPECT_EQ(values.out, "");
-  EXPECT_EQ(values.config, "a");
+}
+
+// As of a script's variable that is not set: what was to be written would be left out without a word.
+TEST(Options, AnEmptyTextNamesNoFile) {
+  for (const std::vector<const char*>& arguments :
+       {std::vector<const char*>{"a", "--out", ""}, {"--out=", "a"}})
+    EXPECT_EQ(refusal(arguments), "tessera train: --out: found no value, expected FOLDER; see --help\n");
+  EXPECT_EQ(refusal({"a", "--input", "x", "--input", ""}),
+            "tessera train: --input: found no value, expected FILE; see --help\n");
+}
+
+TEST(Options, OtherTextsMayBeEmpty) {
+  std::string config, prompt = "once";
+  Options options("tessera generate", "Continue a text.");
+  options.positional("MODEL", &config, "a run");
+  options.option("--prompt TEXT", &prompt, "how it begins");
+  const std::array arguments{"generate", "--prompt=", "a"};
+  EXPECT_TRUE(options.parse(3, arguments.data()).run);
+  EXPECT_EQ(prompt, "");
+  EXPECT_EQ(config, "a");
 }
 
 TEST(Options, RequiredOnesAreNamedWhenTheyAreMissing) {

@@ -82,6 +82,9 @@ TEST_F(TextToSampleTest, TrainsEvaluatesAndGenerates) {
   EXPECT_NE(sample({"--seed", "8"}), text);
   EXPECT_EQ(sample({"--seed", "7", "--temperature", "0"}), sample({"--seed", "8", "--temperature", "0"}));
 
+  for (const char* key : {"train.out=x", "train.save_every=3", "optimizer.lr=1"})
+    expect_refusal({"eval", "run", key}, {std::string(key).substr(0, std::string(key).find('='))});
+
   fs::rename(path() / "tokens", path() / "moved");
   const ProgramResult moved =
       expect_refusal({"eval", "run", "--data", "data/text"}, {"data.tokenizer: no tokenizer at tokens"});

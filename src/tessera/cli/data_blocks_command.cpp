@@ -10,7 +10,7 @@ namespace tessera {
 
 int data_blocks_command(int argc, const char* const* argv) {
   std::vector<std::string> files;
-  std::string out, tokenizer_path, key = "text";
+  std::string out, tokenizer_path, key = kTextKey;
   std::int64_t block_size = 1024, threads = 0;
   bool drop_newlines = false;
   Options options(
@@ -29,6 +29,7 @@ int data_blocks_command(int argc, const char* const* argv) {
   TS_CHECK(block_size >= 2, "--block: found {}, expected at least 2", block_size);
   TS_CHECK(threads >= 0 && threads <= 4096, "--threads: found {}, expected 0 to 4096", threads);
 
+  check_key_is_read(key, files);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
   TextBlockOptions blocks;
   blocks.block_size = block_size;

@@ -28,7 +28,7 @@ TextDocuments documents_named(const std::string& name) {
 
 int data_build_command(int argc, const char* const* argv) {
   std::vector<std::string> files;
-  std::string out, tokenizer_path, documents = "file", key = "text";
+  std::string out, tokenizer_path, documents = "file", key = kTextKey;
   std::int64_t threads = 0;
   Options options("tessera data build",
                   "Turn texts or JSON lines into PREFIX.bin and PREFIX.idx, on all cores.");
@@ -43,6 +43,7 @@ int data_build_command(int argc, const char* const* argv) {
   TS_CHECK(threads >= 0 && threads <= 4096, "--threads: found {}, expected 0 to 4096", threads);
 
   check_prefix("--out", out);
+  check_key_is_read(key, files);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
   const std::optional<std::int32_t> end = tokenizer->end_of_document();
   TS_CHECK(end.has_value(), "{} has no token to end documents with (<|endoftext|>, [SEP], </s>)",

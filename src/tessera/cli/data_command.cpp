@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/error.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/data_commands.h"
+#include "tessera/data/corpus_builder.h"
 #include "tessera/train/nearest_name.h"
 
 namespace tessera {
@@ -38,6 +41,14 @@ std::string help() {
 }
 
 }  // namespace
+
+void check_key_is_read(const std::string& key, const std::vector<std::string>& files) {
+  const auto has_keys = [](const std::string& file) {
+    return is_json_corpus(file, CorpusFormat::by_extension);
+  };
+  TS_CHECK(key == kTextKey || std::ranges::any_of(files, has_keys),
+           "--key: found '{}', but no file of JSON lines (.jsonl, .ndjson, .json) that would have keys", key);
+}
 
 int data_command(int argc, const char* const* argv) {
   if (argc < 2) {

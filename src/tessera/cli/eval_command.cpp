@@ -12,6 +12,9 @@
 namespace tessera {
 namespace {
 
+constexpr std::string_view kUsedKeys[] = {"device",        "threads",           "cuda.",     "data.",
+                                          "train.seq_len", "train.micro_batch", "train.seed"};
+
 struct EvalOptions {
   std::string model, data;
   std::optional<std::int64_t> seq_len, batch;
@@ -25,8 +28,7 @@ RunConfig eval_config(const SavedModel& saved, const EvalOptions& options) {
   if (!saved.run) config.train.seq_len = saved.model->max_positions();
   config.parallel = {};
   config.cuda.tuning.clear();  // of the run's card and its own products
-  constexpr std::string_view kUsed[] = {"device", "threads", "cuda.", "data.", "train."};
-  check_override_keys(options.overrides, kUsed);
+  check_override_keys(options.overrides, kUsedKeys);
   apply_overrides(config, options.overrides);
   TS_CHECK(!options.data.empty() || config.data != DataKeys{}, "{} has no data of its own: pass --data PATH",
            options.model);
@@ -78,7 +80,7 @@ int eval_command(int argc, const char* const* argv) {
                  "tokens per sequence (default: the run's; else the model's positions)");
   options.option("--batch N", &eval.batch, "sequences at a time (default: the run's micro-batch; else 1)");
   options.option("--batches N", &eval.max_batches, "how many batches at most; 0: all");
-  options.rest("key=value", &eval.overrides, "change keys of device, threads, cuda., data. and train.");
+  options.rest("key=value", &eval.overrides, "change keys of " + listed_keys(kUsedKeys));
   options.footer("Example: tessera eval runs/quickstart/run-1 --data data/valid");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(eval.seq_len.value_or(1) >= 1, "--seq-len: found {}, expected at least 1", *eval.seq_len);

@@ -31,6 +31,9 @@ struct ValueKind {
 };
 constexpr ValueKind kText{"TEXT", nullptr}, kInteger{"N", "an integer"}, kNumber{"X", "a number"};
 
+// That stand in the help for what is named by a path.
+constexpr std::string_view kFileWords[] = {"FILE", "FOLDER", "DIR", "PATH", "PREFIX", "P"};
+
 struct Spelling {
   std::string name;   // "--out"
   std::string value;  // "FOLDER", or empty
@@ -157,6 +160,18 @@ struct Options::State {
     return text + (missing.size() == 1 ? " is missing" : " are missing");
   }
 
+  // Of an empty text where a file or folder is to be named: a variable of a script that is not set.
+  std::string refusal_of_empty() const {
+    for (const Entry& entry : flags) {
+      const Spelling parts = split(entry.spelling);
+      const bool names_a_file = std::ranges::find(kFileWords, parts.value) != std::end(kFileWords);
+      const std::vector<std::string>& given = entry.option->results();
+      if (names_a_file && std::ranges::any_of(given, [](const std::string& text) { return text.empty(); }))
+        return fmt::format("{}: found no value, expected {}", parts.name, entry.expected);
+    }
+    return "";
+  }
+
   std::string command, summary, footer;
   bool wants_help = false;
   CLI::App parser;
@@ -240,7 +255,9 @@ Parsed Options::parse(int argc, const char* const* argv) {
   for (const std::string& why : {state_->refusal_of_extras(), refusal})
     if (!why.empty()) return refuse(why, fmt::format(" ({} --help lists what there is)", state_->command));
   const std::string missing = state_->refusal_of_missing();
-  return missing.empty() ? Parsed{} : refuse(missing, "; see --help");
+  if (!missing.empty()) return refuse(missing, "; see --help");
+  const std::string empty = state_->refusal_of_empty();
+  return empty.empty() ? Parsed{} : refuse(empty, "; see --help");
 }
 
 std::string Options::help() const {
