@@ -24,7 +24,8 @@ class ExternalWeightsTest : public testing::TestWithParam<const char*> {
     const std::unique_ptr<Device> device = make_device(config);
     const SavedModel saved = open_saved_model(golden());
     const WeightHolder weights = load_weights(saved, *device);
-    export_external_weights(folder.path(), WeightStore(*weights.executor), *saved.model);
+    export_external_weights(folder.path(), WeightStore(*weights.executor), *saved.model,
+                            saved.model->config_json());
   }
 
   TemporaryFolder folder;

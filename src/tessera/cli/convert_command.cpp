@@ -80,13 +80,15 @@ int convert_command(int argc, const char* const* argv) {
   const CreatedFolder created(to);
   if (format == "hf") {
     const std::map<std::string, std::string> tokenizer = read_tokenizer(saved.tokenizer);
-    export_external_weights(to, WeightStore(*weights.executor), *saved.model);
+    export_external_weights(to, WeightStore(*weights.executor), *saved.model,
+                            with_token_ids(saved.model->config_json(), saved.token_ids));
     for (const auto& [name, text] : tokenizer) write_file(std::filesystem::path(to) / name, text);
     std::printf("wrote %s/model.safetensors and config.json\n", to.c_str());
   } else {
     CheckpointInfo info;
     info.properties = {{kModelConfigProperty, saved.model->config_json()},
                        {kRunConfigProperty, to_yaml(run_config_of(saved))}};
+    if (!saved.token_ids.empty()) info.properties[kTokenIdsProperty] = saved.token_ids;
     const WeightStore store(*weights.executor);
     std::vector<CheckpointFile> files = checkpoint_files(store, weights.parameters, /*advice=*/"");
     files.pop_back();  // a converted model has no optimizer state

@@ -1,6 +1,9 @@
 #include "tessera/train/saved_model.h"
 
+#include <nlohmann/json.hpp>
+
 #include "tessera/base/mapped_file.h"
+#include "tessera/base/parse_json.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/runtime/make_executor.h"
 #include "tessera/text/tokenizer.h"
@@ -10,6 +13,17 @@
 
 namespace tessera {
 namespace {
+
+using Json = nlohmann::json;
+
+// Of a text that is a model's config.json.
+std::string token_ids_of(const std::string& config_json) {
+  const Json config = parse_json(config_json);
+  Json ids = Json::object();
+  for (const char* name : {"bos_token_id", "eos_token_id"})
+    if (config.contains(name)) ids[name] = config[name];
+  return ids.empty() ? "" : ids.dump();
+}
 
 SavedModel open_checkpoint(const std::filesystem::path& folder) {
   const LoadedCheckpoint checkpoint(folder);
@@ -26,6 +40,8 @@ SavedModel open_checkpoint(const std::filesystem::path& folder) {
     saved.tokenizer = config.data.tokenizer;
     saved.run = config;
   }
+  if (const auto ids = properties.find(kTokenIdsProperty); ids != properties.end())
+    saved.token_ids = ids->second;
   return saved;
 }
 
@@ -59,8 +75,16 @@ std::optional<SavedModel> find_saved_model(const std::filesystem::path& path) {
   SavedModel saved;
   saved.weights = path;
   saved.model = load_model_config(path);
+  saved.token_ids = token_ids_of(read_file(path / "config.json"));
   if (!tokenizer_files(path).empty()) saved.tokenizer = path.string();
   return saved;
+}
+
+std::string with_token_ids(const std::string& config_json, const std::string& token_ids) {
+  if (token_ids.empty()) return config_json;
+  Json config = parse_json(config_json);
+  config.update(parse_json(token_ids));
+  return config.dump(2) + "\n";
 }
 
 WeightHolder load_weights(const SavedModel& saved, Device& device) {

@@ -18,6 +18,7 @@ struct SavedModel {
   std::unique_ptr<Model> model;
   std::optional<RunConfig> run;  // what it was trained with, if we trained it
   std::string tokenizer;         // what open_tokenizer takes; empty if unknown
+  std::string token_ids;         // of a config.json, see with_token_ids; empty if unknown
 };
 
 // The error says what the folder would need to be one of the three. `message` is told what is passed over.
@@ -31,6 +32,13 @@ void say_broken_checkpoints(const std::filesystem::path& run_dir,
 
 // None where weights lie alone: in a file, or in a folder without config.json.
 std::optional<SavedModel> find_saved_model(const std::filesystem::path& path);
+
+// Under which a checkpoint keeps token_ids.
+inline constexpr const char* kTokenIdsProperty = "token_ids";
+
+// The config.json with the ids, a JSON object, of the tokens that begin and end texts: no model here reads
+// them, but transformers stops generating at them.
+std::string with_token_ids(const std::string& config_json, const std::string& token_ids);
 
 // An executor that holds the model's weights in fp32, and a forward graph of a few tokens.
 struct WeightHolder {

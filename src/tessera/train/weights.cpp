@@ -183,7 +183,7 @@ void load_external_weights(const WeightStore& store, const Model& model, const S
 }
 
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
-                             const Model& model) {
+                             const Model& model, const std::string& config_json) {
   const CreatedFolder created(folder);
   std::vector<NamedTensor> tensors;
   for (const ExternalTensor& tensor : model.external_tensors()) {
@@ -196,7 +196,7 @@ void export_external_weights(const std::filesystem::path& folder, const WeightSt
     tensors.push_back({tensor.name, {nullptr, DType::f32, external_shape(tensor, shape)}, make});
   }
   write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
-  write_file(folder / "config.json", model.config_json());
+  write_file(folder / "config.json", config_json);
 }
 
 std::filesystem::path newest_weights(const std::filesystem::path& path) {

@@ -31,7 +31,7 @@ Shape external_shape(const ExternalTensor& tensor, const Shape& parameter_shape)
 // config.json and model.safetensors, as transformers loads them; one tensor after the other. Numbers that are
 // not finite are refused.
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
-                             const Model& model);
+                             const Model& model, const std::string& config_json);
 
 // The newest checkpoint of a run's folder; anything else as it is.
 std::filesystem::path newest_weights(const std::filesystem::path& path);
