@@ -148,6 +148,8 @@ TEST(LlamaConfigJson, NamesFileAndKeyOfWhatIsMissingOrWrong) {
             "some/config.json: 'num_hidden_layers' is 2.5, expected a positive integer");
   EXPECT_EQ(refusal(with(llama_json(), "rms_norm_eps", "small")),
             "some/config.json: 'rms_norm_eps' is \"small\", expected a number");
+  EXPECT_EQ(refusal(with(llama_json(), "rms_norm_eps", 0)),
+            "some/config.json: 'rms_norm_eps' is 0, expected a number above 0");
   EXPECT_EQ(refusal(with(llama_json(), "tie_word_embeddings", 1)),
             "some/config.json: 'tie_word_embeddings' is 1, expected true or false");
   EXPECT_EQ(refusal(with(llama_json(), "hidden_act", 3)),

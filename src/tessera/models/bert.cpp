@@ -180,7 +180,7 @@ BertConfig read_bert_config(const JsonConfig& json) {
   c.max_positions = json.positive_integer("max_position_embeddings");
   c.token_types = json.positive_integer("type_vocab_size", 2);
   c.padding_id = json.integer("pad_token_id", 0);
-  c.norm_eps = json.number("layer_norm_eps", 1e-12);
+  c.norm_eps = json.positive_number("layer_norm_eps", 1e-12);
   c.gelu_tanh = read_gelu_tanh(json, "hidden_act", "gelu");
   c.init_std = json.number("initializer_range", 0.02);
   c.dropout = json.rate("hidden_dropout_prob", 0.1);

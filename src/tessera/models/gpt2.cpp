@@ -153,7 +153,7 @@ Gpt2Config read_gpt2_config(const JsonConfig& json) {
   TS_CHECK(c.hidden_size % c.heads == 0, "{}: 'n_embd' is {}, expected a multiple of 'n_head', which is {}",
            json.source(), c.hidden_size, c.heads);
   c.max_positions = json.positive_integer("n_positions");
-  c.norm_eps = json.number("layer_norm_epsilon", 1e-5);
+  c.norm_eps = json.positive_number("layer_norm_epsilon", 1e-5);
   c.tie_embeddings = json.boolean("tie_word_embeddings", true);
   c.init_std = json.number("initializer_range", 0.02);
   c.embedding_dropout = json.rate("embd_pdrop", 0.1);

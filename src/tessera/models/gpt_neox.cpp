@@ -157,14 +157,14 @@ GptNeoxConfig read_gpt_neox_config(const JsonConfig& json) {
   c.heads = json.positive_integer("num_attention_heads");
   c.ffn_size = json.positive_integer("intermediate_size");
   c.max_positions = json.positive_integer("max_position_embeddings");
-  c.norm_eps = json.number("layer_norm_eps", 1e-5);
+  c.norm_eps = json.positive_number("layer_norm_eps", 1e-5);
   // The new spelling is what a new transformers reads when both are there.
   const auto newest = [&](const std::string& name, const std::string& old_name) {
     return json.has("rope_parameters." + name) ? "rope_parameters." + name : old_name;
   };
   const std::string fraction = newest("partial_rotary_factor", "rotary_pct");
   c.rotary_fraction = json.number(fraction, 0.25);
-  c.rope_theta = json.number(newest("rope_theta", "rotary_emb_base"), 10000.0);
+  c.rope_theta = json.positive_number(newest("rope_theta", "rotary_emb_base"), 10000.0);
   c.parallel_residual = json.boolean("use_parallel_residual", true);
   c.gelu_tanh = read_gelu_tanh(json, "hidden_act", "gelu");
   c.attention_bias = json.boolean("attention_bias", true);

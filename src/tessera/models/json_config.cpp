@@ -72,6 +72,12 @@ double JsonConfig::number(const std::string& key, std::optional<double> fallback
   return value;
 }
 
+double JsonConfig::positive_number(const std::string& key, double fallback) const {
+  const double value = number(key, fallback);
+  TS_CHECK(value > 0, "{}: '{}' is {}, expected a number above 0", source_, key, value);
+  return value;
+}
+
 double JsonConfig::rate(const std::string& key, double fallback) const {
   const double value = number(key, fallback);
   TS_CHECK(value < 1, "{}: '{}' is {}, expected a rate below 1", source_, key, value);

@@ -22,6 +22,7 @@ class JsonConfig {
   std::int64_t integer(const std::string& key, std::int64_t fallback) const;
   // From 0 on, as all of a model's numbers are.
   double number(const std::string& key, std::optional<double> fallback = {}) const;
+  double positive_number(const std::string& key, double fallback) const;
   double rate(const std::string& key, double fallback) const;  // of dropout: at least 0 and below 1
   bool boolean(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, std::optional<std::string> fallback = {}) const;

@@ -145,9 +145,9 @@ LlamaConfig read_llama_config(const JsonConfig& json) {
   c.head_dim = json.positive_integer("head_dim", std::max<std::int64_t>(1, c.hidden_size / c.heads));
   c.ffn_size = json.positive_integer("intermediate_size");
   c.max_positions = json.positive_integer("max_position_embeddings");
-  c.norm_eps = json.number("rms_norm_eps", 1e-6);
-  c.rope_theta = json.has("rope_parameters.rope_theta") ? json.number("rope_parameters.rope_theta")
-                                                        : json.number("rope_theta", 10000.0);
+  c.norm_eps = json.positive_number("rms_norm_eps", 1e-6);
+  const bool nested = json.has("rope_parameters.rope_theta");
+  c.rope_theta = json.positive_number(nested ? "rope_parameters.rope_theta" : "rope_theta", 10000.0);
   c.tie_embeddings = json.boolean("tie_word_embeddings", false);
   c.init_std = json.number("initializer_range", 0.02);
   c.qkv_bias = qwen2;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -56,8 +57,10 @@ void run_local_ranks(int num_ranks, const std::function<void(Communicator& world
   std::vector<std::jthread> threads;
   try {
     for (int rank = 0; rank < num_ranks; ++rank) threads.emplace_back(run, rank);
-  } catch (...) {  // no thread for this rank: those that started must not wait for it
-    failure->fail(static_cast<int>(threads.size()), std::current_exception());
+  } catch (const std::system_error& error) {  // those that started must not wait for the others
+    const std::string why = fmt::format("found threads for {} of {} ranks: {}", threads.size(), num_ranks,
+                                        error.code().message());
+    failure->fail(static_cast<int>(threads.size()), std::make_exception_ptr(Error(why)));
   }
   if (!ended.wait_for_all(threads.size(), *failure, patience)) {
     std::fflush(stdout);
