@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/test_gpu.sh [--programs FOLDER] [--ops "OP ..."] [--limit SECONDS] [PART ...]: what only a GPU can show; all
-# parts unless some are named.
+# scripts/test_gpu.sh [--programs FOLDER] [--ops "OP ..."] [--limit SECONDS] [--at-once N] [PART ...]: what only a GPU
+# can show; all parts unless some are named.
 #
 #   selftest   every op, and every pair that is one kernel, against the CPU's; with cuDNN and NCCL
 #   golden     the golden models in fp32 and bf16, on one rank and on layouts whose ranks share the GPU
@@ -14,22 +14,25 @@
 # FOLDER has the programs (build/bin, or one made by scripts/bundle.sh). The text is that of
 # scripts/quickstart_data.sh, made beforehand on a machine that can. --ops: memcheck and racecheck look at these alone
 # (`tessera selftest --list` names all), as they may take longer than a GPU is to be had. A program that runs for more
-# than SECONDS (600) has failed. What a part prints is kept in build/test_gpu/PART.
+# than SECONDS (600) has failed. --at-once: so many golden runs, curves or ops side by side (1), which all fit on one
+# GPU; different parts may be run side by side, too. What a part prints is kept in build/test_gpu/PART.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=$PATH:/usr/local/cuda/bin
 
 all_parts=(selftest golden curve bits use memory memcheck racecheck)
-programs=$PWD/build/bin parts=() ops='' limit=600
+programs=$PWD/build/bin parts=() ops='' limit=600 at_once=1
 while [ $# -gt 0 ]; do
   case $1 in
     --programs) programs=$(cd "$called_from" && realpath -m -- "${2:?"--programs takes a folder"}"); shift ;;
     --ops) ops=${2:?"--ops takes names of ops"}; shift ;;
     --limit) limit=${2:?"--limit takes seconds"}; shift ;;
+    --at-once) at_once=${2:?"--at-once takes a number"}; shift ;;
     selftest | golden | curve | bits | use | memory | memcheck | racecheck) parts+=("$1") ;;
     *)
-      echo "usage: scripts/test_gpu.sh [--programs FOLDER] [--ops \"OP ...\"] [--limit SECONDS] [${all_parts[*]}]" >&2
+      echo "usage: scripts/test_gpu.sh [--programs FOLDER] [--ops \"OP ...\"] [--limit SECONDS] [--at-once N]" \
+        "[${all_parts[*]}]" >&2
       exit 2
       ;;
   esac
@@ -48,7 +51,8 @@ for part in "${parts[@]}"; do
       ;;
   esac
 done
-passed=0 failed=0
+tally=$(mktemp)  # a line for each check: some are made in shells of their own
+trap 'rm -f "$tally"' EXIT
 
 # run PROGRAM ARGUMENT...: one of ours, as long as it may take.
 run() {
@@ -63,13 +67,19 @@ check() {
   log=$logs/${name//[ \/]/_}.log
   shift
   if "$@" >"$log" 2>&1; then
-    passed=$((passed + 1))
+    echo passed >>"$tally"
     printf 'ok      %-60s %4d s\n' "$name" $((SECONDS - started))
   else
-    failed=$((failed + 1))
+    echo failed >>"$tally"
     printf 'FAILED  %-60s %4d s  (%s)\n' "$name" $((SECONDS - started)) "$log"
     tail -n 5 "$log" | sed 's/^/        /'
   fi
+}
+
+# beside COMMAND...: checks that need none of the others, beside those already under way.
+beside() {
+  while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n; done
+  "$@" &
 }
 
 # With NCCL or cuDNN out of sight, what is there instead of them would be tested, and pass.
@@ -90,15 +100,16 @@ part_golden() {
     for precision in fp32 bf16; do
       for layout in "${layouts[@]}"; do
         # shellcheck disable=SC2086  # a layout is several words
-        check "golden $model $precision ${layout//parallel./}" \
+        beside check "golden $model $precision ${layout//parallel./}" \
           run golden_check tests/golden/$model device=cuda precision=$precision $layout
       done
     done
   done
   for precision in fp32 bf16; do
-    check "golden $precision, layouts with every pair of choices" run golden_layouts --covering \
+    beside check "golden $precision, layouts with every pair of choices" run golden_layouts --covering \
       device=cuda precision=$precision tests/golden/{llama,llama-gqa,qwen2,gpt2,gpt2-erf,gpt-neox,gpt-neox-seqres,bert}
   done
+  wait
 }
 
 # small_llama OUT [key=value ...]: trains one on the quickstart's text.
@@ -125,16 +136,20 @@ tracks() {
 # In bf16 a run strays by chance, the more the higher the rate: with this one the CPU's own bf16 does by 0.005 and
 # 0.003, with the quickstart's 3e-3 by 0.06 and 0.14.
 part_curve() {
-  local heads size
-  for heads in 4 2; do
-    size=$((256 / heads))
-    local -a keys=(train.steps=200 model.heads=$heads model.kv_heads=2 optimizer.lr=5e-4 schedule.min_lr=1e-4)
-    check "curve, heads of $size: fp32 on the CPU" small_llama "$logs/cpu-$size" "${keys[@]}" device=cpu
-    check "curve, heads of $size: fp32 on the GPU" small_llama "$logs/fp32-$size" "${keys[@]}" device=cuda
-    check "curve, heads of $size: bf16 on the GPU" small_llama "$logs/bf16-$size" "${keys[@]}" device=cuda precision=bf16
-    check "curve, heads of $size: fp32 tracks the CPU" tracks "$logs/fp32-$size" "$logs/cpu-$size" 0.002
-    check "curve, heads of $size: bf16 tracks the CPU" tracks "$logs/bf16-$size" "$logs/cpu-$size" 0.02
-  done
+  beside curve 4
+  beside curve 2
+  wait
+}
+
+# curve HEADS
+curve() {
+  local size=$((256 / $1))
+  local -a keys=(train.steps=200 model.heads=$1 model.kv_heads=2 optimizer.lr=5e-4 schedule.min_lr=1e-4)
+  check "curve, heads of $size: fp32 on the CPU" small_llama "$logs/cpu-$size" "${keys[@]}" device=cpu
+  check "curve, heads of $size: fp32 on the GPU" small_llama "$logs/fp32-$size" "${keys[@]}" device=cuda
+  check "curve, heads of $size: bf16 on the GPU" small_llama "$logs/bf16-$size" "${keys[@]}" device=cuda precision=bf16
+  check "curve, heads of $size: fp32 tracks the CPU" tracks "$logs/fp32-$size" "$logs/cpu-$size" 0.002
+  check "curve, heads of $size: bf16 tracks the CPU" tracks "$logs/bf16-$size" "$logs/cpu-$size" 0.02
 }
 
 # resumed FROM OUT STEP: FROM's run again, from its checkpoint of STEP on.
@@ -217,9 +232,10 @@ part_memcheck() {
   local op list
   list=${ops:-$(run tessera selftest --list)}
   for op in $list; do
-    check "memcheck $op" timeout -k 30 "$limit" compute-sanitizer --tool memcheck --report-api-errors no \
+    beside check "memcheck $op" timeout -k 30 "$limit" compute-sanitizer --tool memcheck --report-api-errors no \
       --error-exitcode 1 "$programs/tessera" selftest --device cuda --untimed --op "$op"
   done
+  wait
 }
 
 # no_own_hazard OP FILTER...: a sanitizer that ends before its summary, or stops printing, has shown nothing.
@@ -246,8 +262,9 @@ part_racecheck() {
   for op in $list; do
     filter=(--kernel-name kernel_substring=tessera)
     [[ $op == linear* || $op == matmul ]] && filter=()
-    check "racecheck $op" no_own_hazard "$op" "${filter[@]}"
+    beside check "racecheck $op" no_own_hazard "$op" "${filter[@]}"
   done
+  wait
 }
 
 for part in "${parts[@]}"; do
@@ -256,5 +273,7 @@ for part in "${parts[@]}"; do
   mkdir -p "$logs"
   "part_$part"
 done
+passed=$(grep -c passed "$tally" || true)
+failed=$(grep -c failed "$tally" || true)
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
