@@ -13,6 +13,9 @@
 namespace tessera {
 namespace {
 
+// Of a trace's ranks, whose speed a plan cannot know.
+constexpr double kSecondsPerFlop = 1e-14;
+
 std::string human(std::int64_t bytes) {
   return human_bytes(static_cast<double>(bytes));
 }
@@ -184,7 +187,7 @@ void print_plan(const PlanArguments& arguments) {
   if (!arguments.dot_file.empty()) write_file(arguments.dot_file, dump_dot(stage.graph));
   if (!arguments.plan_file.empty()) write_file(arguments.plan_file, dump_text(stage.graph, stage.plan));
   if (!arguments.trace_file.empty())
-    write_file(arguments.trace_file, timeline_trace(job.schedule, job.timing));
+    write_file(arguments.trace_file, timeline_trace(job.schedule, job.timing, kSecondsPerFlop));
 }
 
 }  // namespace
@@ -199,7 +202,9 @@ int plan_command(int argc, const char* const* argv) {
   options.flag("--collectives", &arguments.collectives,
                "list every collective of a step, its bytes and why it is there");
   options.flag("--timeline", &arguments.timeline, "draw the pipeline's schedule");
-  options.option("--trace FILE", &arguments.trace_file, "write the schedule for chrome://tracing");
+  options.option(
+      "--trace FILE", &arguments.trace_file,
+      "write the schedule for chrome://tracing, with times of ranks that compute 100 TFLOP/s each");
   options.option("--stage N", &arguments.stage, "which pipeline stage the lists and files are of");
   options.option("--shrink RANKS", &arguments.shrink,
                  "of CONFIG made small, on so many ranks, as `tessera train` has it");

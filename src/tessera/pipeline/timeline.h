@@ -24,8 +24,8 @@ std::string timeline_text(const Schedule& schedule, const ScheduleTiming& timing
                           int max_width = kTimelineWidth);
 
 // JSON in Chrome's trace event format: a process per rank, an event per forward and backward with its chunk,
-// micro-batch, slot and global stage. Costs are taken to be seconds.
-std::string timeline_trace(const Schedule& schedule, const ScheduleTiming& timing);
+// micro-batch, slot and global stage. `seconds` that one unit of the timing's costs is.
+std::string timeline_trace(const Schedule& schedule, const ScheduleTiming& timing, double seconds = 1);
 
 // A picture for a page: blocks for forwards and backwards, gaps for waiting, time in percent of the whole.
 std::string timeline_svg(const Schedule& schedule, const ScheduleTiming& timing);

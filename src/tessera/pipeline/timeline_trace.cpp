@@ -6,9 +6,9 @@
 
 namespace tessera {
 
-std::string timeline_trace(const Schedule& schedule, const ScheduleTiming& timing) {
+std::string timeline_trace(const Schedule& schedule, const ScheduleTiming& timing, double seconds) {
   TS_ASSERT(timing.spans.size() == schedule.ranks.size());
-  constexpr double kMicroseconds = 1e6;  // the format's unit, per second
+  const double microseconds = 1e6 * seconds;  // the format's unit
   std::string json = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   auto out = std::back_inserter(json);
   for (int rank = 0; rank < schedule.num_stages; ++rank) {
@@ -25,9 +25,9 @@ std::string timeline_trace(const Schedule& schedule, const ScheduleTiming& timin
                      ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":0,\"name\":\"{}\",\"cat\":\"{}\",\"ts\":{:.3f},"
                      "\"dur\":{:.3f},"
                      "\"args\":{{\"stage\":{},\"chunk\":{},\"micro_batch\":{},\"slot\":{}}}}}",
-                     rank, block.name, instruction_name(i.kind), block.span.begin * kMicroseconds,
-                     (block.span.end - block.span.begin) * kMicroseconds,
-                     schedule.global_stage(rank, i.chunk), i.chunk, i.micro_batch, i.slot);
+                     rank, block.name, instruction_name(i.kind), block.span.begin * microseconds,
+                     (block.span.end - block.span.begin) * microseconds, schedule.global_stage(rank, i.chunk),
+                     i.chunk, i.micro_batch, i.slot);
     }
   }
   return json + "\n]}\n";
