@@ -4,6 +4,7 @@
 // twice in Bf16, and it costs no more than loading it.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <span>
 
@@ -18,6 +19,10 @@ struct SoftmaxRow {
   A max, sum;
 };
 
+// So many exponentials are added in fp32, these sums in double: a vocabulary's, one after the other, would lose what
+// is less than half of the sum's last bit, always towards zero.
+constexpr std::int64_t kColumnsInOneSum = 1024;
+
 template <class T>
 SoftmaxRow<Accumulate<T>> softmax_row(std::span<const T> x) {
   using A = Accumulate<T>;
@@ -26,10 +31,15 @@ SoftmaxRow<Accumulate<T>> softmax_row(std::span<const T> x) {
   A max = -std::numeric_limits<A>::infinity();
 #pragma omp simd reduction(max : max)
   for (std::int64_t c = 0; c < columns; ++c) max = max < widen(from[c]) ? widen(from[c]) : max;
-  A sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t c = 0; c < columns; ++c) sum += bounded_exp(widen(from[c]) - max);
-  return {max, sum};
+  double sum = 0;
+  for (std::int64_t begin = 0; begin < columns; begin += kColumnsInOneSum) {
+    const std::int64_t end = std::min(begin + kColumnsInOneSum, columns);
+    A part = 0;
+#pragma omp simd reduction(+ : part)
+    for (std::int64_t c = begin; c < end; ++c) part += bounded_exp(widen(from[c]) - max);
+    sum += part;
+  }
+  return {max, static_cast<A>(sum)};
 }
 
 // y = softmax(x) * scale; y may lie on x.
