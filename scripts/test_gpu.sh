@@ -5,7 +5,8 @@
 #   selftest   every op, and every pair that is one kernel, against the CPU's; with cuDNN and NCCL
 #   golden     the golden models in fp32 and bf16, on one rank and on layouts whose ranks share the GPU
 #   curve      200 steps of small Llamas on real text track the CPU's fp32, step by step
-#   bits       a run, one without graphs, a resumed one and one that is evaluated on the way end with the same bits
+#   bits       a run, one without graphs, a resumed one and one that is evaluated on the way end with the same bits;
+#              likewise, of two ranks and of a pipeline, with graphs and without
 #   use        a trained model's loss and its most likely text are the CPU's
 #   memory     the driver reports what was planned, and nothing is allocated once steps run
 #   memcheck   compute-sanitizer's memcheck on the self test
@@ -13,7 +14,7 @@
 #
 # FOLDER has the programs (build/bin, or one made by scripts/bundle.sh). The text is that of
 # scripts/quickstart_data.sh, made beforehand on a machine that can. --ops: memcheck and racecheck look at these alone
-# (`tessera selftest --list` names all), as they may take longer than a GPU is to be had. A program that runs for more
+# (`tessera selftest --list` names all), as together they take long. A program that runs for more
 # than SECONDS (600) has failed. --at-once: so many golden runs, curves or ops side by side (1), which all fit on one
 # GPU; different parts may be run side by side, too. What a part prints is kept in build/test_gpu/PART.
 set -euo pipefail

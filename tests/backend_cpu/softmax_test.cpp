@@ -38,7 +38,8 @@ TEST(CpuSoftmax, SumsOfWideRowsLoseNothing) {
   const std::vector<double> found = run_kernel(cpu::softmax, Op::softmax, {}, {x})[0];
   for (std::int64_t r = 0; r < rows; ++r) {
     // Of the largest element the exponential is exact, so what is off is the sum.
-    const auto at = std::max_element(wanted.begin() + r * columns, wanted.begin() + (r + 1) * columns) - wanted.begin();
+    const auto at =
+        std::max_element(wanted.begin() + r * columns, wanted.begin() + (r + 1) * columns) - wanted.begin();
     EXPECT_NEAR(found[at] / wanted[at], 1.0, 1e-6) << "row " << r;
   }
 }

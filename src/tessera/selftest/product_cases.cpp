@@ -103,8 +103,9 @@ void add_product_cases(std::vector<OpCase>& cases) {
                                {70, 40, 50, 64, false, false, 14},
                                // A row of logits in bf16 is all of the shared memory that needs no asking.
                                {9, 16, 24576, 9},
-                               // And one that leaves no room beside it.
+                               // One that leaves no room beside it, and one that has not enough there.
                                {9, 16, 100352, 9},
+                               {9, 16, 120001, 9},
                                // Words of GPT-2 and of Qwen2; then more chunks than one on every device.
                                {512, 96, 50257, 192, true},
                                {2048, 768, 50304, 1024, true},

@@ -19,8 +19,8 @@ struct SoftmaxRow {
   A max, sum;
 };
 
-// So many exponentials are added in fp32, these sums in double: a vocabulary's, one after the other, would lose what
-// is less than half of the sum's last bit, always towards zero.
+// So many exponentials are added in fp32, these sums in double: a vocabulary's, one after the other, would
+// lose what is less than half of the sum's last bit, always towards zero.
 constexpr std::int64_t kColumnsInOneSum = 1024;
 
 template <class T>
