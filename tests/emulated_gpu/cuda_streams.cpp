@@ -54,7 +54,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int gpu, int peer) {
-  *can = gpu != peer;
+  *can = gpu != peer && machine().gpus_read_each_other;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
@@ -121,7 +121,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(machine().mutex);
   while (!stream->steps.empty() && emulated::go_on()) {
   }
-  return stream->steps.empty() ? cudaSuccess : cudaErrorNotReady;
+  return stream->steps.empty() ? cudaSuccess : said(cudaErrorNotReady);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(machine().mutex);
@@ -187,6 +187,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* runnable, cudaGraph_t graph, unsigned long long) {
   *runnable = new CUgraphExec_st{graph->work};
+  const std::lock_guard lock(machine().mutex);
+  ++machine().counts.allocations;  // a driver takes memory for it
   return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {

@@ -90,8 +90,9 @@ void launch(const Grid& grid, cudaStream_t stream, std::function<void()> kernel)
   enqueue(stream, [grid, kernel = std::move(kernel)] { run_grid(grid, kernel); });
 }
 
-void set_num_gpus(int count) {
+void set_num_gpus(int count, bool read_each_other) {
   machine().num_gpus = count;
+  machine().gpus_read_each_other = read_each_other;
 }
 
 Counts counts() {

@@ -67,6 +67,7 @@ struct Machine {
   std::vector<CUstream_st*> streams;
   std::map<const std::byte*, Allocation> allocations;
   std::map<int, std::int64_t> used;
+  bool gpus_read_each_other = true;
   std::map<int, bool> peers;  // 64 * gpu + peer
   std::mt19937 random{1};
   Counts counts;

@@ -52,7 +52,7 @@ TEST(OpCasesTest, TheGpuAgreesWithTheCpu) {
 }
 
 TEST(OpCasesTest, RanksWithAGpuEachAgreeThroughNccl) {
-  emulated::set_num_gpus(4);
+  emulated::set_num_gpus(4, false);
   int gpu = 0;
   SelftestDevices all{devices(0), [&] { return devices(gpu++); }};
   int cases = 0;

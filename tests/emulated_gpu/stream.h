@@ -22,8 +22,9 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, std::functi
 // Likewise, a kernel on the current GPU's; what is wrong is the thread's last error.
 void launch(const Grid& grid, cudaStream_t stream, std::function<void()> kernel);
 
-// Before any is used. At first there are as many as the environment's EMULATED_GPUS says, or one.
-void set_num_gpus(int count);
+// Before any is used. At first there are as many as the environment's EMULATED_GPUS says, or one, and kernels
+// may read other GPUs' memory.
+void set_num_gpus(int count, bool read_each_other = true);
 
 // Of each GPU. Too little for the product by which a run would measure the GPU's speed (peak_flops.cpp).
 inline constexpr std::int64_t kMemoryBytes = std::int64_t{415} << 20;

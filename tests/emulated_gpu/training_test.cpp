@@ -27,14 +27,16 @@ void set_keys(RunConfig& config, const std::string& text) {
   apply_overrides(config, std::vector<std::string>(std::istream_iterator<std::string>(words), {}));
 }
 
+// Ranks, which are threads here, talk through GPU memory; through NCCL if they have a GPU each and these do not
+// read each other's memory.
 struct GoldenCase {
   const char *model, *layout;
   int gpus;
+  bool read_each_other = true;
 };
-// Ranks that share a GPU or some of them talk through GPU memory, ranks with one each through NCCL.
 constexpr GoldenCase kGolden[] = {
     {"bert", "precision=bf16", 1},
-    {"qwen2", "precision=bf16 parallel.dp=2 parallel.zero1=true", 2},
+    {"qwen2", "precision=bf16 parallel.dp=2 parallel.zero1=true", 2, false},
     {"gpt-neox", "precision=fp32 parallel.tp=2 parallel.sequence=true recompute=selective", 1},
     {"gpt2", "precision=fp32 parallel.pp=2 parallel.dp=2 pipeline.schedule=interleaved", 2},
 };
@@ -47,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenGpuTest, testing::ValuesIn(kGolden), [](c
 });
 
 TEST_P(GoldenGpuTest, IsWithinBounds) {
-  emulated::set_num_gpus(GetParam().gpus);
+  emulated::set_num_gpus(GetParam().gpus, GetParam().read_each_other);
   RunConfig config;
   config.train.micro_batch = 0;
   config.threads = 1;
@@ -201,14 +203,16 @@ struct GpuLayout {
   const char *name, *keys;
   int gpus;
   const char* talk;
+  bool read_each_other = true;
 };
 constexpr GpuLayout kLayouts[] = {
     {"dp_zero1_on_one", "parallel.dp=2 parallel.zero1=true", 1,
      "2 ranks on 1 GPU of one process, through GPU memory"},
-    {"dp_zero1_on_two", "parallel.dp=2 parallel.zero1=true parallel.bucket_mb=1 model.ffn_size=512", 2,
-     "2 ranks on 2 GPUs, by NCCL 9.99.99"},
-    {"tp_on_two", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99"},
-    {"pp_on_two", "parallel.pp=2 train.micro_batch=1", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99"},
+    {"dp_zero1_by_nccl", "parallel.dp=2 parallel.zero1=true parallel.bucket_mb=1 model.ffn_size=512", 2,
+     "2 ranks on 2 GPUs, by NCCL 9.99.99", false},
+    {"tp_on_two", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs of one process, through GPU memory"},
+    {"tp_by_nccl", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99", false},
+    {"pp_by_nccl", "parallel.pp=2 train.micro_batch=1", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99", false},
     {"pp_dp_on_two", "parallel.pp=2 parallel.dp=2 train.micro_batch=1", 2,
      "4 ranks on 2 GPUs of one process, through GPU memory"},
 };
@@ -221,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GpuLayoutTest, testing::ValuesIn(kLayouts),
 TEST_P(GpuLayoutTest, TracksTheCpuAndAllocatesNothingInAStep) {
   run.config.precision = PrecisionName::fp32;
   run.config.model.architecture.attention.kv_heads = 2;
-  emulated::set_num_gpus(GetParam().gpus);
+  emulated::set_num_gpus(GetParam().gpus, GetParam().read_each_other);
   set_keys(run.config, GetParam().keys);
   const std::int64_t before = emulated::counts().graph_launches;
   const Seen seen = train_into("gpus");
@@ -243,7 +247,7 @@ TEST_P(GpuLayoutTest, TracksTheCpuAndAllocatesNothingInAStep) {
 }
 
 TEST_P(GpuLayoutTest, TakesWhatWasPlanned) {
-  emulated::set_num_gpus(GetParam().gpus);
+  emulated::set_num_gpus(GetParam().gpus, GetParam().read_each_other);
   set_keys(run.config, GetParam().keys);
   const std::unique_ptr<Model> model = make_model(run.config, kTinyVocab);
   const bool pipeline = run.config.parallel.pp > 1;

@@ -1,6 +1,7 @@
 // mpi_ranks NUM_RANKS PROGRAM [...]: one rank of a test under mpiexec, of as many as are said. Another MPI's
 // mpiexec starts ranks that are each alone, and alone they would pass.
 //   conformance        every case, twice in a row
+//   nccl               every case of NcclCommunicator on a fake NCCL, whose id MPI carries, in the world and in halves
 //   wait WAY RANK      this rank fails while the others wait in a split group
 //   abort              rank 1 calls abort in a group of its own
 //   together           all ranks fail at once
@@ -13,6 +14,7 @@
 
 #include "comm/conformance.h"
 #include "comm/failing_rank.h"
+#include "comm/nccl/nccl_cases.h"
 #include "tessera/comm/mpi/mpi_world.h"
 
 namespace tessera {
@@ -24,6 +26,15 @@ void conform(Communicator& world) {
       if (world.rank() == 0) fmt::print("{}\n", c.name);
       c.run(world);
     }
+  }
+}
+
+void conform_with_nccl(Communicator& world) {
+  const auto half = world.split(world.rank() % 2, world.rank());
+  for (const fake_nccl::Case& c : fake_nccl::cases()) {
+    if (world.rank() == 0) fmt::print("{}\n", c.name);
+    fake_nccl::run_case(c, world);
+    fake_nccl::run_case(c, *half);
   }
 }
 
@@ -47,6 +58,7 @@ void run(Communicator& world, const std::vector<std::string>& arguments) {
   TS_CHECK(std::to_string(world.size()) == arguments[0], "found {} ranks, expected {}", world.size(),
            arguments[0]);
   if (program == "conformance") return conform(world);
+  if (program == "nccl") return conform_with_nccl(world);
   if (program == "wait") wait_in(world, arguments.at(2), std::stoi(arguments.at(3)));
   if (program == "abort") {
     const auto alone = world.split(world.rank(), 0);

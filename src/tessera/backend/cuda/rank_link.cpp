@@ -128,14 +128,18 @@ std::unique_ptr<DeviceLink> make_rank_link(Communicator& world, int ordinal) {
   const bool one_process = in_one_process(places);
   const std::string where = fmt::format("{} ranks on {} GPU{}", world.size(), gpus, gpus == 1 ? "" : "s");
   const std::optional<NcclLibrary> nccl = load_nccl();
-  const bool all_have_nccl = all_agree(world, nccl.has_value());
   const bool shared = gpus < places.size();
-  if (!shared && all_have_nccl) {
+  const bool can_nccl = all_agree(world, nccl.has_value() && !shared);
+  const bool can_peers =
+      one_process && world.size() <= kMostPeers && all_agree(world, open_peers(places, ordinal));
+  // A kernel of NCCL's waits on its GPU until the other ranks' have begun, and within one process what the
+  // driver does for those meanwhile (loading a kernel, making a graph) may wait for that GPU: for ever.
+  if (can_peers && (world.size() > 1 || !can_nccl)) {
+    return std::make_unique<PeerLink>(where + " of one process, through GPU memory");
+  }
+  if (can_nccl) {
     return std::make_unique<NcclLink>(*nccl, ordinal,
                                       fmt::format("{}, by {}", where, nccl_version_text(*nccl)));
-  }
-  if (one_process && world.size() <= kMostPeers && all_agree(world, open_peers(places, ordinal))) {
-    return std::make_unique<PeerLink>(where + " of one process, through GPU memory");
   }
   return std::make_unique<DeviceLink>(fmt::format("{}, through host memory ({})", where,
                                                   why_through_the_host(world.size(), one_process, shared)));

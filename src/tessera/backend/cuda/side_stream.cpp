@@ -50,6 +50,7 @@ bool SideStream::finish() const {
   cudaError_t status = cudaSuccess;
   while ((status = cudaStreamQuery(side_.get())) == cudaErrorNotReady && Clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  cudaGetLastError();  // "not ready" is remembered, and the next launch would be blamed for it
   return status != cudaErrorNotReady;
 }
 
