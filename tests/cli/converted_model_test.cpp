@@ -1,8 +1,12 @@
 // Models trained here, turned into Hugging Face folders and back by the program: the same logits, to the bit.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/program_test_folder.h"
 #include "tessera/backend/cpu/cpu_device.h"
+#include "tessera/base/mapped_file.h"
+#include "tessera/base/parse_json.h"
 #include "tessera/runtime/make_executor.h"
 #include "tessera/train/build_graph.h"
 #include "tessera/train/saved_model.h"
@@ -18,7 +22,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"llama", R"({"model_type": "llama", "vocab_size": 61, "hidden_size": 32, "num_hidden_layers": 2,
       "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48,
-      "max_position_embeddings": 16})"},
+      "max_position_embeddings": 16, "bos_token_id": 3, "eos_token_id": 5})"},
     {"gpt_neox", R"({"model_type": "gpt_neox", "vocab_size": 61, "hidden_size": 32, "num_hidden_layers": 2,
       "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 16, "rotary_pct": 0.5})"},
     {"gpt_neox_sequential", R"({"model_type": "gpt_neox", "vocab_size": 61, "hidden_size": 32,
@@ -61,6 +65,8 @@ optimizer: {lr: 0.01}
   ASSERT_EQ(trained.size(), 16u * 61u);
   EXPECT_EQ(logits_of("hf"), trained);
   EXPECT_EQ(logits_of("back"), trained);
+  const auto given = parse_json(GetParam().config), written = parse_json(read_file(path() / "hf/config.json"));
+  for (const char* id : {"bos_token_id", "eos_token_id"}) EXPECT_EQ(written.value(id, -1), given.value(id, -1)) << id;
   // Training has moved them: what comes back is not what every run starts from.
   expect_success({"train", "small.yaml", "train.steps=1", "train.out=short"});
   EXPECT_NE(logits_of("short"), trained);

@@ -35,7 +35,8 @@ TEST_F(HelpTest, EveryCommandNamesItsOptions) {
       {{"generate"},
        {"MODEL", "--prompt", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--tokenizer"}},
       {{"convert"}, {"FROM", "TO", "--to"}},
-      {{"selftest"}, {"--device", "--seed", "--op", "--pairs", "--small", "--brief", "--quiet"}},
+      {{"selftest"},
+       {"--device", "--seed", "--op", "--pairs", "--small", "--brief", "--large", "--no-cudnn", "--quiet"}},
       {{"tune"}, {"CONFIG", "--out", "key=value"}},
   };
   for (const CommandHelp& help : commands) {

@@ -138,7 +138,8 @@ TEST_P(RecipeTest, HasTheParametersOfItsOriginal) {
   const Recipe& recipe = GetParam();
   const std::string plan = expect_success({"plan", recipe_path(recipe.name)}).out;
   EXPECT_TRUE(plan.starts_with(std::to_string(recipe.parameters) + " parameters on ")) << plan;
-  EXPECT_NE(plan.find(" fits a device of 16 GB: yes, 80 GB: yes, 141 GB: yes\n"), std::string::npos) << plan;
+  EXPECT_NE(plan.find(" fits a device of 16 GiB: yes, 80 GiB: yes, 141 GiB: yes\n"), std::string::npos)
+      << plan;
 }
 
 // The loss starts at the vocabulary's logarithm, 5.8. A model that has only learned how often each token
@@ -229,7 +230,17 @@ TEST_F(RecipePlan, Gpt2XlAsTheOriginalCutsIt) {
 TEST_F(RecipePlan, SaysWhichDevicesAreTooSmall) {
   const std::string plan =
       expect_success({"plan", recipe_path("llama2-7b"), "parallel.tp=1", "parallel.dp=8"}).out;
-  EXPECT_NE(plan.find(" fits a device of 16 GB: no, 80 GB: yes, 141 GB: yes\n"), std::string::npos) << plan;
+  EXPECT_NE(plan.find(" fits a device of 16 GiB: no, 80 GiB: yes, 141 GiB: yes\n"), std::string::npos)
+      << plan;
+}
+
+// 143.11 GB, planned so and run on one H200.
+TEST_F(RecipePlan, DevicesHaveTheGibibytesOfTheirNames) {
+  const std::string plan =
+      expect_success({"plan", (fs::path(TESSERA_SOURCE_DIR) / "bench/shapes/llama2-7b.yaml").string(),
+                      "train.micro_batch=2", "train.global_batch=8", "device=cpu"})
+          .out;
+  EXPECT_NE(plan.find(" fits a device of 16 GiB: no, 80 GiB: no, 141 GiB: yes\n"), std::string::npos) << plan;
 }
 
 TEST_F(RecipePlan, OfAShrunkRecipe) {

@@ -1,6 +1,8 @@
 // `tessera selftest` as a user runs it.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "cli/program_test_folder.h"
 
 namespace tessera {
@@ -38,6 +40,31 @@ TEST_F(SelftestCommandTest, ListsOpsAsOneOptionTakesThem) {
   for (const std::string op : {"adamw", "attention", "linear", "linear_cross_entropy_grad"})
     EXPECT_NE(all.find("\n" + op + "\n"), std::string::npos) << all;
   EXPECT_EQ(all.find('+'), std::string::npos) << all;
+}
+
+// Together they are the whole of it.
+TEST_F(SelftestCommandTest, EveryCaseIsBriefOrLarge) {
+  const auto num_cases = [&](const std::vector<std::string>& which) {
+    std::vector<std::string> arguments{"selftest", "--device", "cpu", "--op", "softmax"};
+    arguments.insert(arguments.end(), which.begin(), which.end());
+    const std::string out = expect_success(arguments).out;
+    const std::size_t at = out.find("selftest on cpu: ");
+    return at == std::string::npos ? 0 : std::stoi(out.substr(at + 17));
+  };
+  const int brief = num_cases({"--brief"}), large = num_cases({"--large"});
+  EXPECT_GT(brief, 0);
+  EXPECT_GT(large, 0);
+  EXPECT_EQ(brief + large, num_cases({"--untimed"}));
+  expect_refusal({"selftest", "--device", "cpu", "--brief", "--large"}, {"leave nothing"});
+}
+
+TEST_F(SelftestCommandTest, RanksAreTimedTogether) {
+  const std::string out = expect_success({"selftest", "--device", "cpu", "--small", "--op", "all_reduce"}).out;
+  std::istringstream lines(out);
+  int timed = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(" 4 ranks") != std::string::npos && line.find("GB/s") != std::string::npos) ++timed;
+  EXPECT_GT(timed, 0) << out;
 }
 
 TEST_F(SelftestCommandTest, UnknownOpsAndDevicesAreRefused) {

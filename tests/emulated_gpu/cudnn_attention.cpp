@@ -7,7 +7,7 @@ namespace tessera::cuda {
 
 struct CudnnAttention::Library {};
 
-CudnnAttention::CudnnAttention(std::int64_t score_grad_bytes)
+CudnnAttention::CudnnAttention(bool, std::int64_t score_grad_bytes)
     : score_grad_bytes_(score_grad_bytes), why_not_here_("an emulated GPU has no cuDNN") {}
 CudnnAttention::~CudnnAttention() = default;
 

@@ -33,7 +33,7 @@ bool same_place(const std::filesystem::path& one, const std::filesystem::path& o
   if (std::filesystem::equivalent(one, other, error)) return true;
   const auto place = [](const std::filesystem::path& path) {
     std::error_code unreadable;
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), unreadable);
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, unreadable), unreadable);
   };
   const std::filesystem::path first = place(one);
   return !first.empty() && first == place(other);

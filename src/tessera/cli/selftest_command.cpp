@@ -16,13 +16,15 @@ namespace {
 struct SelftestArguments {
   std::string device = "cuda", op;
   std::int64_t seed = 1234;
-  bool pairs = false, small = false, untimed = false, brief = false, quiet = false, list = false;
+  bool pairs = false, small = false, untimed = false, brief = false, large = false, quiet = false,
+       list = false, no_cudnn = false;
 };
 
 // Ranks are threads already, so each has one of its own.
-DevicePair make_devices(const std::string& device, int threads) {
+DevicePair make_devices(const std::string& device, bool cudnn, int threads) {
   RunConfig reference, tested;
   apply_overrides(tested, std::vector<std::string>{"device=" + device});
+  tested.cuda.cudnn = cudnn;
   reference.threads = tested.threads = threads;
   return {make_device(reference), make_computing_device(tested)};
 }
@@ -47,7 +49,7 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
   try {
     result = run_case(op_case, devices,
                       {.seed = static_cast<std::uint64_t>(arguments.seed),
-                       .timed = !arguments.untimed && !arguments.brief,
+                       .timed = !arguments.untimed && !arguments.brief && !arguments.large,
                        .expects_fused = arguments.device == "cuda"});
   } catch (const PeerFailed&) {
     throw;
@@ -55,9 +57,9 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
     result.problem = e.what();
   }
   const bool passed = result.passed(op_case);
-  const std::string line = fmt::format("{:<7}{:<78} error {:8.1e} bound {:8.1e} {}{}",
+  const std::string line = fmt::format("{:<7}{:<78} error {:8.1e} bound {:8.1e} {}{}{}",
                                        passed ? "ok" : "FAILED", case_name(op_case), result.error,
-                                       op_case.bound, result.link.empty() ? speed_of(result) : result.link,
+                                       op_case.bound, speed_of(result), result.link.empty() ? "" : "  " + result.link,
                                        result.problem.empty() ? "" : "  " + result.problem);
   if (!arguments.quiet || !passed) fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -93,6 +95,7 @@ std::int64_t most_elements(const OpCase& op_case) {
 bool is_asked_for(const OpCase& op_case, const SelftestArguments& arguments) {
   if (arguments.small && op_case.large) return false;
   if (arguments.brief && most_elements(op_case) > kBriefElements) return false;
+  if (arguments.large && most_elements(op_case) <= kBriefElements) return false;
   if (arguments.pairs && !op_case.next) return false;
   return arguments.op.empty() || arguments.op == op_name(op_case.op) || arguments.op == case_ops(op_case);
 }
@@ -121,13 +124,17 @@ int selftest_command(int argc, const char* const* argv) {
   options.flag("--untimed", &arguments.untimed, "time nothing: for compute-sanitizer");
   options.flag(
       "--brief", &arguments.brief,
-      "that, and leave out operands of more than 4 million elements: under some of its tools a device "
-      "is a hundred times slower");
+      "as --untimed, and leave out operands of more than 4 million elements: under racecheck a device is a "
+      "hundred times slower");
+  options.flag("--large", &arguments.large, "as --untimed, and only what --brief leaves out");
+  options.flag("--no-cudnn", &arguments.no_cudnn,
+               "attention as where cuDNN is not installed (cuda.cudnn=false)");
   options.flag("--quiet", &arguments.quiet, "print only what fails");
   options.flag("--list", &arguments.list, "only name the ops that would run, as --op takes them");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(arguments.device == "cpu" || arguments.device == "cuda",
            "--device: found '{}', expected cpu or cuda", arguments.device);
+  TS_CHECK(!arguments.brief || !arguments.large, "--brief and --large leave nothing");
 
   const std::vector<OpCase> all = op_cases();
   TS_CHECK(std::ranges::any_of(all, [&](const OpCase& c) { return is_asked_for(c, arguments); }),
@@ -137,8 +144,8 @@ int selftest_command(int argc, const char* const* argv) {
     return 0;
   }
   keep_freed_memory();
-  SelftestDevices devices{make_devices(arguments.device, 0),
-                          [&] { return make_devices(arguments.device, 1); }};
+  SelftestDevices devices{make_devices(arguments.device, !arguments.no_cudnn, 0),
+                          [&] { return make_devices(arguments.device, !arguments.no_cudnn, 1); }};
   Tally tally;
   if (arguments.op.empty() && !arguments.pairs) check_and_print_link(*devices.alone.tested, arguments, tally);
   for (const OpCase& op_case : all) {

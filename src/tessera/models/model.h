@@ -53,6 +53,8 @@ class Model {
   virtual std::string config_json() const;  // text of a config.json that transformers loads
 };
 
+// `path`, or if that is a folder its config.json.
+std::filesystem::path model_config_file(const std::filesystem::path& path);
 // Reads a Hugging Face config.json, or the one in a folder; the error names the file and the key.
 std::unique_ptr<Model> load_model_config(const std::filesystem::path& path);
 std::unique_ptr<Model> parse_model_config(const std::string& json_text, const std::string& source);

@@ -17,8 +17,12 @@ std::unique_ptr<Model> parse_model_config(const std::string& json_text, const st
   fail("{}: model_type is '{}', expected 'llama', 'qwen2', 'gpt2', 'gpt_neox' or 'bert'", source, type);
 }
 
+std::filesystem::path model_config_file(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(path) ? path / "config.json" : path;
+}
+
 std::unique_ptr<Model> load_model_config(const std::filesystem::path& path) {
-  const std::filesystem::path file = std::filesystem::is_directory(path) ? path / "config.json" : path;
+  const std::filesystem::path file = model_config_file(path);
   return parse_model_config(read_file(file), file.string());
 }
 

@@ -49,8 +49,8 @@ Cost cost_of(const Graph& graph) {
   return sum;
 }
 
-// Runs that take a fiftieth of a second together, at least three.
-double seconds_per_run(DeviceRun& run) {
+// Runs that take a fiftieth of a second together, at least three; ranks take as many as each other.
+double seconds_per_run(DeviceRun& run, const RankGroups* ranks) {
   using Clock = std::chrono::steady_clock;
   const auto seconds_of = [&](int times) {
     const auto start = Clock::now();
@@ -59,7 +59,9 @@ double seconds_per_run(DeviceRun& run) {
       run.end_run();
     }
     run.wait();
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (ranks) ranks->world().all_reduce(&seconds, 1, DType::f64, Reduction::max);
+    return seconds;
   };
   const double once = seconds_of(1);
   const int times = static_cast<int>(std::clamp(0.02 / std::max(once, 1e-6), 3.0, 200.0));
@@ -165,7 +167,7 @@ CaseResult run_rank(const OpCase& op_case, Device& reference, Device& tested, co
   }
   if (tested.can_start_sums(op_case.op))
     result.error = std::max(result.error, error_of_started_sums(graph, wanted_run, run, inputs));
-  if (options.timed && ranks == nullptr) result.seconds = seconds_per_run(run);
+  if (options.timed) result.seconds = seconds_per_run(run, ranks);
   return result;
 }
 
@@ -187,6 +189,7 @@ CaseResult run_case(const OpCase& op_case, SelftestDevices& devices, const CaseO
     if (all.problem.empty() && !own.problem.empty()) {
       all.problem = fmt::format("rank {}: {}", world.rank(), own.problem);
     }
+    all.seconds = own.seconds;
     all.cost = own.cost;
     all.link = ranks.link_text();
   });

@@ -6,6 +6,7 @@
 
 #include "tessera/runtime/make_executor.h"
 #include "tessera/train/on_all_ranks.h"
+#include "tessera/train/random_batch.h"
 
 namespace tessera {
 
@@ -75,6 +76,12 @@ void Evaluator::add(std::span<const BatchInput> inputs, EvaluatedLoss& to) {
     prediction.sum += sum_of_losses(means[p], ranks_) * static_cast<double>(scored);
     prediction.scored += scored;
   }
+}
+
+void Evaluator::warm_up(const Model& model) {
+  const RandomBatch batch(model, inputs_, shape_.batch * (ranks_ ? ranks_->mesh().dp : 1), shape_.seq_len);
+  EvaluatedLoss unread;
+  add(batch.inputs(), unread);
 }
 
 EvaluatedLoss Evaluator::evaluate(const Samples& samples, std::int64_t num_samples,

@@ -46,6 +46,10 @@ class Evaluator {
       const Samples& samples, std::int64_t num_samples,
       const Progress& progress = [](std::int64_t, const EvaluatedLoss&) { return true; });
 
+  // One batch of random tokens, whose loss nobody reads: the device has then chosen its kernels and captured
+  // the program, and no evaluation allocates anything. Collective, too.
+  void warm_up(const Model& model);
+
   // Of one batch of B dp sequences.
   void add(std::span<const BatchInput> inputs, EvaluatedLoss& to);
 

@@ -121,6 +121,7 @@ std::unique_ptr<Device> make_device(const RunConfig& config, Communicator* world
   auto cpu = make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : share));
   if (config.device != DeviceName::cuda) return cpu;
   CudaOptions options{.graphs = config.cuda.graphs,
+                      .cudnn = config.cuda.cudnn,
                       .attention_scratch_bytes = config.cuda.attention_scratch_mb << 20};
   if (!config.cuda.tuning.empty()) {
     options.choices = read_file(config.cuda.tuning);

@@ -16,15 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of a text that is a model's config.json.
-std::string token_ids_of(const std::string& config_json) {
-  const Json config = parse_json(config_json);
-  Json ids = Json::object();
-  for (const char* name : {"bos_token_id", "eos_token_id"})
-    if (config.contains(name)) ids[name] = config[name];
-  return ids.empty() ? "" : ids.dump();
-}
-
 SavedModel open_checkpoint(const std::filesystem::path& folder) {
   const LoadedCheckpoint checkpoint(folder);
   const auto& properties = checkpoint.info().properties;
@@ -75,9 +66,17 @@ std::optional<SavedModel> find_saved_model(const std::filesystem::path& path) {
   SavedModel saved;
   saved.weights = path;
   saved.model = load_model_config(path);
-  saved.token_ids = token_ids_of(read_file(path / "config.json"));
+  saved.token_ids = token_ids_of(path);
   if (!tokenizer_files(path).empty()) saved.tokenizer = path.string();
   return saved;
+}
+
+std::string token_ids_of(const std::filesystem::path& config) {
+  const Json read = parse_json(read_file(model_config_file(config)));
+  Json ids = Json::object();
+  for (const char* name : {"bos_token_id", "eos_token_id"})
+    if (read.contains(name)) ids[name] = read[name];
+  return ids.empty() ? "" : ids.dump();
 }
 
 std::string with_token_ids(const std::string& config_json, const std::string& token_ids) {

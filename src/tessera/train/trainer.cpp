@@ -20,9 +20,9 @@
 #include "tessera/train/run_data.h"
 #include "tessera/train/run_reporter.h"
 #include "tessera/train/run_tokenizer.h"
-#include "tessera/train/same_model.h"
 #include "tessera/train/same_run.h"
 #include "tessera/train/saved_model.h"
+#include "tessera/train/start_weights.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
 
@@ -50,6 +50,7 @@ class Run {
         world_(world),
         device_(make_computing_device(config, world)),
         model_(make_model(config, tokenizer_vocab_size(config.data))) {
+    if (!config.model.config.empty()) token_ids_ = token_ids_of(config.model.config);
     const std::optional<std::filesystem::path> newest = newest_checkpoint();
     TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
              config.train.out, newest->filename().string());
@@ -84,7 +85,7 @@ class Run {
       restore(*newest);
     } else {
       if (resume) callbacks_.message(fmt::format("no checkpoint in {}: starting anew", config.train.out));
-      start_weights();
+      start_weights(config, *model_, step_->weights(), step_->parameters(), callbacks.message);
     }
     const double peak_flops = peak_of_all_ranks();
     if (speaks() && first_step_ < config.train.steps) {
@@ -104,10 +105,8 @@ class Run {
   void make_evaluator();
   double peak_of_all_ranks() const;
   void open_golden_losses();
-  std::optional<SavedModel> model_beside_weights() const;
-  void start_weights();
   void say_what_no_decay_misses() const;
-  void say_how_it_runs() const;
+  void after_first_step();
   void check_can_go_on(const std::optional<std::filesystem::path>& newest) const;
   void check_no_broken_ones_alone(bool resume, const std::optional<std::filesystem::path>& newest) const;
   void restore(const std::filesystem::path& folder);
@@ -123,6 +122,7 @@ class Run {
   Communicator* world_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Model> model_;
+  std::string token_ids_;  // for the model's config.json, see saved_model.h
   RunData data_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Evaluator> evaluator_;
@@ -196,39 +196,13 @@ void Run::say_what_no_decay_misses() const {
   }
 }
 
-// What the first step has shown.
-void Run::say_how_it_runs() const {
+// Says what it has shown. The remarks are of training's products alone, as those are what can be searched.
+void Run::after_first_step() {
+  const std::vector<std::string> remarks = device_->remarks();
+  if (evaluator_ && device_->captures()) evaluator_->warm_up(*model_);
   if (device_->memory_id() != 0)
     callbacks_.message(memory_taken_line(*step_, evaluator_.get(), used_before_));
-  for (const std::string& remark : device_->remarks()) callbacks_.message(remark);
-}
-
-// Models that are not all expressed here, such as those with scaled angles, may have weights of use.
-std::optional<SavedModel> Run::model_beside_weights() const {
-  try {
-    return find_saved_model(config_.model.weights);
-  } catch (const Error& e) {
-    callbacks_.message(
-        fmt::format("model.weights = {}: only shapes are compared, as {}", config_.model.weights, e.what()));
-    return std::nullopt;
-  }
-}
-
-void Run::start_weights() {
-  if (config_.model.weights.empty()) {
-    initialize_weights(step_->weights(), step_->parameters(), static_cast<std::uint64_t>(config_.train.seed));
-    return;
-  }
-  if (std::filesystem::is_directory(config_.model.weights)) {
-    say_broken_checkpoints(config_.model.weights, callbacks_.message);
-  }
-  if (const auto saved = model_beside_weights()) {
-    check_weights_suit(saved->model->config_json(), model_->config_json(), config_.model.weights,
-                       callbacks_.message);
-  }
-  const std::filesystem::path used = newest_weights(config_.model.weights);
-  load_weights_from(step_->weights(), *model_, step_->parameters(), used);
-  callbacks_.message("starting from the weights in " + used.string());
+  for (const std::string& remark : remarks) callbacks_.message(remark);
 }
 
 // Otherwise first asked for when the data are ready and the step is compiled.
@@ -325,6 +299,7 @@ void Run::save(std::int64_t steps_done) {
                      {kRunConfigProperty, to_yaml(config_)},
                      {kSamplesProperty, std::to_string(data_.train->per_epoch)},
                      {kCorporaProperty, data_.train->corpora}};
+  if (!token_ids_.empty()) info.properties[kTokenIdsProperty] = token_ids_;
   last_checkpoint_ =
       save_checkpoint(config_.train.out, info, files, static_cast<int>(config_.train.keep_last)).string();
 }
@@ -358,9 +333,10 @@ TrainSummary Run::go() {
         "samples {} to {}",
         step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
         batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
-    if (step == first_step_) say_how_it_runs();
+    const double seconds = seconds_since(start);
+    if (step == first_step_) after_first_step();
     StepReport line{.step = step + 1};
-    if (reporter_) line = reporter_->report({step + 1, result, rate, seconds_since(start)});
+    if (reporter_) line = reporter_->report({step + 1, result, rate, seconds});
     summary.steps_done = step + 1;
     summary.last_loss = result.loss;
     const auto due = [&](std::int64_t every) {
@@ -379,6 +355,8 @@ TrainSummary Run::go() {
     if (golden_) golden_->check(step + 1, result.loss);
     if (summary.stopped_early || due(config_.train.save_every)) save(step + 1);
   }
+  // Asked to stop in the last step, a run has done all but perhaps its evaluation.
+  if (summary.steps_done == config_.train.steps && !evaluator_) summary.stopped_early = false;
   summary.checkpoint = last_checkpoint_;
   if (reporter_) reporter_->finish();
   return summary;

@@ -85,7 +85,7 @@ class CudaDevice final : public Device {
         host_(std::move(host)),
         graphs_(options.graphs),
         gemms_(gpu_name(ordinal), options.choices, options.choices_file),
-        cudnn_(options.attention_scratch_bytes),
+        cudnn_(options.cudnn, options.attention_scratch_bytes),
         transfers_(stream_.get()),
         side_(stream_.get()),
         context_{stream_.get(), gemms_, cudnn_, transfers_, side_, *host_} {}

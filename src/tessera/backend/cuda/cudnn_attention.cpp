@@ -228,7 +228,12 @@ struct CudnnAttention::Library {
   }
 };
 
-CudnnAttention::CudnnAttention(std::int64_t score_grad_bytes) : score_grad_bytes_(score_grad_bytes) {
+CudnnAttention::CudnnAttention(bool wanted, std::int64_t score_grad_bytes)
+    : score_grad_bytes_(score_grad_bytes) {
+  if (!wanted) {
+    why_not_here_ = "cuda.cudnn is false";
+    return;
+  }
   static const SharedLibrary opened = open_cudnn();
   if (!opened.found()) {
     why_not_here_ = opened.why_not_found();

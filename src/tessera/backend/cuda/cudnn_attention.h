@@ -18,12 +18,13 @@ namespace tessera::cuda {
 
 class CudnnAttention {
  public:
-  explicit CudnnAttention(std::int64_t score_grad_bytes);
+  // Not `wanted`: as if cuDNN were not installed.
+  CudnnAttention(bool wanted, std::int64_t score_grad_bytes);
   ~CudnnAttention();
   CudnnAttention(const CudnnAttention&) = delete;
   CudnnAttention& operator=(const CudnnAttention&) = delete;
 
-  // Scratch for bf16 operands of this shape; -1 if cuDNN is not here or does not compute it.
+  // Scratch for bf16 operands of this shape; -1 if cuDNN is not here, not wanted or does not compute it.
   std::int64_t workspace_bytes(const AttentionShape& shape);
   std::int64_t grad_workspace_bytes(const AttentionShape& shape);
 
@@ -41,7 +42,7 @@ class CudnnAttention {
   std::int64_t noted(std::int64_t bytes, const AttentionShape& shape);
 
   std::int64_t score_grad_bytes_;
-  std::unique_ptr<Library> library_;  // null: cuDNN is not here
+  std::unique_ptr<Library> library_;  // null: cuDNN is not here, or not wanted
   std::string why_not_here_, why_slower_;
 };
 
