@@ -141,6 +141,42 @@ TEST_F(GpuRunTest, TracksTheCpu) {
   expect_losses("bf16", "cpu", 0.01);
 }
 
+// The golden models' heads are of 4: these are wide enough for the kernels that runs are made of.
+TEST_F(GpuRunTest, HopperAttentionTracksTheCpuOnLayouts) {
+  run.config.model.architecture.attention.kv_heads = 2;
+  run.config.train.eval_every = 0;
+  const std::string cpu = "device=cpu precision=fp32", gpu = "device=cuda precision=bf16 ";
+  set_keys(run.config, cpu);
+  train_into("cpu");
+  const RunConfig whole = run.config;
+  for (const std::string layout :
+       {"parallel.tp=2 parallel.sequence=true", "parallel.dp=2 parallel.zero1=true", "parallel.pp=2"}) {
+    SCOPED_TRACE(layout);
+    run.config = whole;
+    set_keys(run.config, gpu + layout);
+    train_into(layout);
+    expect_losses(layout, "cpu", 0.01);
+  }
+}
+
+TEST_F(GpuRunTest, WholeHeadsDropWhatTheCpuDrops) {
+  const auto drop = [&](const std::string& share) {
+    run.config.model.architecture = {};
+    run.config.model.config = (run.path() / "gpt2.json").string();
+    write_file(run.config.model.config, R"({"model_type": "gpt2", "vocab_size": 61, "n_embd": 128, "n_layer": 2,
+      "n_head": 2, "n_positions": 16, "embd_pdrop": 0, "resid_pdrop": 0, "attn_pdrop": )" + share + "}");
+  };
+  run.config.train.eval_every = 0;
+  drop("0.8");
+  train_into("gpu");
+  set_keys(run.config, "device=cpu precision=fp32");
+  train_into("cpu");
+  expect_losses("gpu", "cpu", 0.01);
+  drop("0");
+  train_into("kept");
+  EXPECT_GT(std::abs(run.losses("kept")[0] - run.losses("cpu")[0]), 0.03) << "too little to tell";
+}
+
 TEST_F(GpuRunTest, SameBitsWithAndWithoutGraphsEvaluationAndAStop) {
   run.config.train.save_every = 3;
   const std::int64_t graphs = emulated::counts().graph_launches;

@@ -136,6 +136,11 @@ void add_attention_cases(std::vector<OpCase>& cases) {
                                {1, 2048, {16, 4, 128}, true, true},
                                {16, 128, {16, 16, 64}, false, true},
                                {3, 100, {2, 1, 64}, false, false, true},
+                               {1, 1, {2, 2, 64}, false},
+                               {3, 100, {3, 3, 64}, false, false, true},
+                               {2, 64, {2, 2, 64}, true, false, true},
+                               {2, 200, {2, 2, 64}, false, false, true},
+                               {8, 512, {16, 16, 64}, false, true, true},
                                {3, 70, {3, 3, 33}, true, false, true},
                                {5, 300, {2, 2, 96}, false, false, true},
                                {32, 128, {16, 16, 64}, false, true, true},
@@ -145,6 +150,10 @@ void add_attention_cases(std::vector<OpCase>& cases) {
                                {1, 37, {2, 1, 33}, true, false, false, 0.1},
                                {1, 50, {2, 1, 160}, false, false, false, 0.1},
                                {3, 100, {2, 1, 64}, false, false, true, 0.1},
+                               {2, 128, {2, 2, 64}, true, false, false, 0.1},
+                               {3, 17, {2, 2, 64}, false, false, true, 0.1},
+                               {2, 130, {2, 2, 64}, false, false, false, 0.5},
+                               {8, 512, {16, 16, 64}, false, true, true, 0.1},
                                {8, 1024, {12, 12, 64}, true, true, false, 0.1},
                                {32, 128, {16, 16, 64}, false, true, true, 0.1}}) {
       add_attention(cases, t, c);

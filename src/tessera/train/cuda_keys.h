@@ -12,7 +12,7 @@ class ConfigSchema;
 struct CudaKeys {
   bool graphs = true;  // programs, or what lies between their collectives, as CUDA graphs
   std::string tuning;  // file of `tessera tune`; empty: products as the library proposes
-  bool cudnn = true;   // attention by cuDNN where ours for Hopper does not compute it
+  bool cudnn = true;   // attention by cuDNN where none of our fast kernels computes it
   std::int64_t attention_scratch_mb = 1024;
   bool operator==(const CudaKeys&) const = default;
 };

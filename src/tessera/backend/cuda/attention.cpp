@@ -1,12 +1,13 @@
-// attention and attention_grad as kernels of the graph: which version runs. bf16 if nothing is dropped: the
-// kernels for Hopper where they compute the shape, else cuDNN where it does (its random numbers would be
-// others than ours); else in bf16 tensor cores if the heads suit them; everything else: the plain kernels.
+// attention and attention_grad as kernels of the graph: which version runs. bf16, the first that computes the
+// shape: if nothing is dropped the kernels for Hopper; those that hold a whole head; if nothing is dropped
+// cuDNN (its random numbers would be others than ours); tensor cores. Everything else: the plain kernels.
 #include "tessera/backend/cuda/attention.h"
 
 #include "tessera/backend/cuda/causal_attention.h"
 #include "tessera/backend/cuda/cudnn_attention.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/backend/cuda/ordered_attention_grad.h"
+#include "tessera/backend/cuda/whole_head_attention.h"
 #include "tessera/ops/attention.h"
 #include "tessera/runtime/rank_part.h"
 
@@ -57,6 +58,9 @@ bool is_plain_bf16(DType dtype, const Attrs& attrs) {
 bool by_hopper_kernels(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
   return is_plain_bf16(dtype, attrs) && suits_hopper_kernels(shape);
 }
+bool by_whole_heads(const AttentionShape& shape, DType dtype) {
+  return dtype == DType::bf16 && suits_whole_head_kernels(shape);
+}
 bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
   return is_plain_bf16(dtype, attrs) && context.cudnn.workspace_bytes(shape) >= 0;
 }
@@ -87,6 +91,7 @@ void attention(const KernelCall& call, Context& context) {
   if (by_hopper_kernels(shape, dtype, *call.attrs)) {
     return causal_attention(context, shape, operands, call.workspace);
   }
+  if (by_whole_heads(shape, dtype)) return whole_head_attention(context, shape, operands);
   if (by_cudnn(context, shape, dtype, *call.attrs)) {
     return context.cudnn.run(shape, operands, call.workspace, context.stream);
   }
@@ -98,6 +103,7 @@ std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Con
   const ValueType& qkv = graph.type(node.inputs[0]);
   const AttentionShape shape = shape_of(node, qkv.shape, 1);
   if (by_hopper_kernels(shape, qkv.dtype, node.attrs)) return kCausalAttentionBytes;
+  if (by_whole_heads(shape, qkv.dtype)) return 0;
   return by_cudnn(context, shape, qkv.dtype, node.attrs) ? context.cudnn.workspace_bytes(shape) : 0;
 }
 
@@ -105,6 +111,7 @@ std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node
   const ValueType& qkv = graph.type(node.inputs[1]);
   const AttentionShape shape = shape_of(node, qkv.shape, 4);
   if (by_hopper_kernels(shape, qkv.dtype, node.attrs)) return ordered_attention_grad_bytes(shape);
+  if (by_whole_heads(shape, qkv.dtype)) return 0;
   if (grad_by_cudnn(context, shape, qkv.dtype, node.attrs)) return context.cudnn.grad_workspace_bytes(shape);
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
@@ -128,6 +135,7 @@ void attention_grad(const KernelCall& call, Context& context) {
   if (by_hopper_kernels(shape, dtype, *call.attrs)) {
     return ordered_attention_grad(context, shape, operands, call.workspace);
   }
+  if (by_whole_heads(shape, dtype)) return whole_head_attention_grad(context, shape, operands);
   if (grad_by_cudnn(context, shape, dtype, *call.attrs)) {
     return context.cudnn.run_grad(shape, operands, call.workspace, context.stream);
   }

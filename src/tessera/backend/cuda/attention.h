@@ -1,7 +1,7 @@
 // Attention on the GPU: softmax(scale * Q K^T) V over packed heads, and its gradient. Blocks of keys stream
 // past blocks of queries with a running maximum (Dao et al., 2022): no T x T matrix exists. Two versions of
-// both, for what neither causal_attention.h, ordered_attention_grad.h nor cuDNN computes: tensor cores for
-// bf16, and a plain one, in fp32 throughout, for everything else.
+// both, for what neither causal_attention.h, ordered_attention_grad.h, whole_head_attention.h nor cuDNN
+// computes: tensor cores for bf16, and a plain one, in fp32 throughout, for everything else.
 //
 // Their gradient is two kernels, one that owns keys and one that owns queries. Both compute the scores again;
 // in exchange every sum has one owner and a fixed order, and nothing but the rows' numbers is stored between

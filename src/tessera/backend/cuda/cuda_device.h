@@ -20,7 +20,7 @@ struct CudaOptions {
   // came from, for messages. Empty: as the libraries propose.
   std::string choices, choices_file;
   bool graphs = true;  // run programs, or what lies between their collectives, as CUDA graphs; same bits
-  bool cudnn = true;   // attention by cuDNN where it is here and ours for Hopper does not compute it
+  bool cudnn = true;   // attention by cuDNN where it is here and none of our fast kernels computes it
   std::int64_t attention_scratch_bytes = std::int64_t{1} << 30;  // cudnn_attention.h
 };
 

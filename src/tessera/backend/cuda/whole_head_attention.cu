@@ -1,0 +1,139 @@
+// The forward half: a warp has the scores of its 16 queries and all keys in registers.
+#include <math_constants.h>
+
+#include "tessera/backend/cuda/attention_keep.cuh"
+#include "tessera/backend/cuda/launch.cuh"
+#include "tessera/backend/cuda/reduce.cuh"
+#include "tessera/backend/cuda/whole_head_rows.cuh"
+
+namespace tessera::cuda {
+namespace {
+
+using Scores = float[kTokens / 8][4];  // C tiles of 16 queries and all keys
+
+template <bool kDrop>
+struct Tiles {
+  HeadRows query, keys, values;
+  KeepTile<kDrop, kTokens, kTokens> keep;
+};
+
+// Those of keys that a query does not see; `query` is the first of the scores.
+__device__ void hide_unseen(bool causal, int num_keys, int query, Scores& scores) {
+  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+  for (int n = 0; n < kTokens / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int key = 8 * n + 2 * t + i % 2, row = query + g + i / 2 * 8;
+      if (key >= num_keys || (causal && key > row)) scores[n][i] = -CUDART_INF_F;
+    }
+  }
+}
+
+// Scores to exp(scale (score - largest)), of both of a lane's rows.
+__device__ void exponentiate(float scale_log2, Scores& scores, float (&largest)[2], float (&totals)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float most = -CUDART_INF_F;
+#pragma unroll
+    for (int n = 0; n < kTokens / 8; ++n)
+      most = fmaxf(most, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
+    largest[half] = reduce_lanes<4>(most, Max{});
+    const float shift = largest[half] * scale_log2;
+    float total = 0;
+#pragma unroll
+    for (int n = 0; n < kTokens / 8; ++n) {
+#pragma unroll
+      for (int i = 2 * half; i < 2 * half + 2; ++i) {
+        scores[n][i] = exp2_approx(scores[n][i] * scale_log2 - shift);
+        total += scores[n][i];
+      }
+    }
+    totals[half] = reduce_lanes<4>(total, Sum{});
+  }
+}
+
+template <bool kDrop>
+__global__ void __launch_bounds__(kWholeHeadThreads, 2)
+    whole_head_outputs(AttentionShape shape, const BFloat* qkv, BFloat* out, float* lse) {
+  extern __shared__ __align__(16) char shared[];
+  auto& s = *reinterpret_cast<Tiles<kDrop>*>(shared);
+  const int h = static_cast<int>(blockIdx.x), b = static_cast<int>(blockIdx.y);
+  begin_copy(query_head(qkv, shape, b, h), shape.qkv_width(), shape.seq, s.query);
+  begin_copy(key_head(qkv, shape, b, h), shape.qkv_width(), shape.seq, s.keys);
+  end_copy_group();
+  begin_copy(value_head(qkv, shape, b, h), shape.qkv_width(), shape.seq, s.values);
+  end_copy_group();
+  s.keep.fill(shape, b, h, 0, 0);
+  wait_for_copies<1>();
+  __syncthreads();
+
+  const int query = static_cast<int>(threadIdx.x) / 32 * kTokensPerWarp;
+  Scores scores = {};
+#pragma unroll
+  for (int k = 0; k < kHeadDims / 16; ++k) {
+    Fragment a;
+    load_a(s.query, query, 16 * k, a);
+#pragma unroll
+    for (int n = 0; n < kTokens / 16; ++n) {
+      Fragment keys;
+      load_b_of_rows(s.keys, 16 * n, 16 * k, keys);
+      multiply(a, keys[0], keys[1], scores[2 * n]);
+      multiply(a, keys[2], keys[3], scores[2 * n + 1]);
+    }
+  }
+  const int num_keys = shape.num_keys(b);
+  if (shape.causal || num_keys < kTokens) hide_unseen(shape.causal, num_keys, query, scores);
+  float largest[2], totals[2];
+  exponentiate(shape.scale * kLog2E, scores, largest, totals);
+  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
+  if constexpr (kDrop) {
+#pragma unroll
+    for (int n = 0; n < kTokens / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        scores[n][i] *= s.keep.factor(query + g + i / 2 * 8, 8 * n + 2 * t + i % 2, 1.0f);
+    }
+  }
+
+  wait_for_copies<0>();
+  __syncthreads();
+  float sums[kHeadDims / 8][4] = {};
+#pragma unroll
+  for (int k = 0; k < kTokens / 16; ++k) {
+    Fragment probs;
+    as_a(scores[2 * k], scores[2 * k + 1], probs);
+#pragma unroll
+    for (int n = 0; n < kHeadDims / 16; ++n) {
+      Fragment values;
+      load_b(s.values, 16 * k, 16 * n, values);
+      multiply(probs, values[0], values[1], sums[2 * n]);
+      multiply(probs, values[2], values[3], sums[2 * n + 1]);
+    }
+  }
+  const float kept = kDrop ? static_cast<float>(shape.dropout.factor) : 1.0f;
+  const float factors[2] = {kept / totals[0], kept / totals[1]};
+  store_own_rows(sums, factors, shape.seq, s.query, out_head(out, shape, b, h), shape.out_width());
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = query + g + 8 * half;
+    if (t == 0 && row < shape.seq) {
+      row_numbers(lse, shape, b, h)[row] = largest[half] * shape.scale + logf(totals[half]);
+    }
+  }
+}
+
+}  // namespace
+
+void whole_head_attention(Context& context, const AttentionShape& shape, const AttentionOperands& o) {
+  for_dropout(shape, [&]<class Drop>(Drop) {
+    constexpr auto kKernel = whole_head_outputs<Drop::value>;
+    constexpr std::size_t kBytes = sizeof(Tiles<Drop::value>);
+    allow_shared_bytes(kKernel, kBytes);
+    const dim3 grid(static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.batch));
+    kKernel<<<grid, kWholeHeadThreads, kBytes, context.stream>>>(shape, static_cast<const BFloat*>(o.qkv),
+                                                                static_cast<BFloat*>(o.out), o.lse);
+  });
+}
+
+}  // namespace tessera::cuda
