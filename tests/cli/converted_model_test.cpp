@@ -65,8 +65,10 @@ optimizer: {lr: 0.01}
   ASSERT_EQ(trained.size(), 16u * 61u);
   EXPECT_EQ(logits_of("hf"), trained);
   EXPECT_EQ(logits_of("back"), trained);
-  const auto given = parse_json(GetParam().config), written = parse_json(read_file(path() / "hf/config.json"));
-  for (const char* id : {"bos_token_id", "eos_token_id"}) EXPECT_EQ(written.value(id, -1), given.value(id, -1)) << id;
+  const auto given = parse_json(GetParam().config),
+             written = parse_json(read_file(path() / "hf/config.json"));
+  for (const char* id : {"bos_token_id", "eos_token_id"})
+    EXPECT_EQ(written.value(id, -1), given.value(id, -1)) << id;
   // Training has moved them: what comes back is not what every run starts from.
   expect_success({"train", "small.yaml", "train.steps=1", "train.out=short"});
   EXPECT_NE(logits_of("short"), trained);

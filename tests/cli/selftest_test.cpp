@@ -59,7 +59,8 @@ TEST_F(SelftestCommandTest, EveryCaseIsBriefOrLarge) {
 }
 
 TEST_F(SelftestCommandTest, RanksAreTimedTogether) {
-  const std::string out = expect_success({"selftest", "--device", "cpu", "--small", "--op", "all_reduce"}).out;
+  const std::string out =
+      expect_success({"selftest", "--device", "cpu", "--small", "--op", "all_reduce"}).out;
   std::istringstream lines(out);
   int timed = 0;
   for (std::string line; std::getline(lines, line);)

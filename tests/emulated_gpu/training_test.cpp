@@ -27,8 +27,8 @@ void set_keys(RunConfig& config, const std::string& text) {
   apply_overrides(config, std::vector<std::string>(std::istream_iterator<std::string>(words), {}));
 }
 
-// Ranks, which are threads here, talk through GPU memory; through NCCL if they have a GPU each and these do not
-// read each other's memory.
+// Ranks, which are threads here, talk through GPU memory; through NCCL if they have a GPU each and these do
+// not read each other's memory.
 struct GoldenCase {
   const char *model, *layout;
   int gpus;
@@ -159,12 +159,14 @@ TEST_F(GpuRunTest, HopperAttentionTracksTheCpuOnLayouts) {
   }
 }
 
-TEST_F(GpuRunTest, WholeHeadsDropWhatTheCpuDrops) {
+TEST_F(GpuRunTest, DropsWhatTheCpuDrops) {
   const auto drop = [&](const std::string& share) {
     run.config.model.architecture = {};
     run.config.model.config = (run.path() / "gpt2.json").string();
-    write_file(run.config.model.config, R"({"model_type": "gpt2", "vocab_size": 61, "n_embd": 128, "n_layer": 2,
-      "n_head": 2, "n_positions": 16, "embd_pdrop": 0, "resid_pdrop": 0, "attn_pdrop": )" + share + "}");
+    write_file(run.config.model.config,
+               R"({"model_type": "gpt2", "vocab_size": 61, "n_embd": 128, "n_layer": 2,
+      "n_head": 2, "n_positions": 16, "embd_pdrop": 0, "resid_pdrop": 0, "attn_pdrop": )" +
+                   share + "}");
   };
   run.config.train.eval_every = 0;
   drop("0.8");
@@ -246,7 +248,8 @@ constexpr GpuLayout kLayouts[] = {
      "2 ranks on 1 GPU of one process, through GPU memory"},
     {"dp_zero1_by_nccl", "parallel.dp=2 parallel.zero1=true parallel.bucket_mb=1 model.ffn_size=512", 2,
      "2 ranks on 2 GPUs, by NCCL 9.99.99", false},
-    {"tp_on_two", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs of one process, through GPU memory"},
+    {"tp_on_two", "parallel.tp=2 parallel.sequence=true", 2,
+     "2 ranks on 2 GPUs of one process, through GPU memory"},
     {"tp_by_nccl", "parallel.tp=2 parallel.sequence=true", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99", false},
     {"pp_by_nccl", "parallel.pp=2 train.micro_batch=1", 2, "2 ranks on 2 GPUs, by NCCL 9.99.99", false},
     {"pp_dp_on_two", "parallel.pp=2 parallel.dp=2 train.micro_batch=1", 2,

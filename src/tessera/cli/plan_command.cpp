@@ -48,8 +48,8 @@ void print_memory(const JobPlan& job) {
 }
 
 // A card's name is about its memory in GiB, and up to 1.2 too high: an H200, of 141, gives out 139.8. The
-// driver, its libraries and their kernels take 0.7 GB of that. Messages take theirs beside the arena, too, in a
-// pipeline whose ranks are threads of one process.
+// driver, its libraries and their kernels take 0.7 GB of that. Messages take theirs beside the arena, too, in
+// a pipeline whose ranks are threads of one process.
 void print_fit(const JobPlan& job) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30, kBesideThePlan = 2 * kGiB;
   std::int64_t most = 0;

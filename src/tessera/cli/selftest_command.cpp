@@ -57,10 +57,10 @@ void run_and_print(const OpCase& op_case, SelftestDevices& devices, const Selfte
     result.problem = e.what();
   }
   const bool passed = result.passed(op_case);
-  const std::string line = fmt::format("{:<7}{:<78} error {:8.1e} bound {:8.1e} {}{}{}",
-                                       passed ? "ok" : "FAILED", case_name(op_case), result.error,
-                                       op_case.bound, speed_of(result), result.link.empty() ? "" : "  " + result.link,
-                                       result.problem.empty() ? "" : "  " + result.problem);
+  const std::string line = fmt::format(
+      "{:<7}{:<78} error {:8.1e} bound {:8.1e} {}{}{}", passed ? "ok" : "FAILED", case_name(op_case),
+      result.error, op_case.bound, speed_of(result), result.link.empty() ? "" : "  " + result.link,
+      result.problem.empty() ? "" : "  " + result.problem);
   if (!arguments.quiet || !passed) fmt::print("{}\n", line);
   std::fflush(stdout);
   if (passed) {

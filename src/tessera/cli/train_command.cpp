@@ -105,9 +105,9 @@ int train_command(int argc, const char* const* argv) {
   if (!g_speaks) return summary.stopped_early ? 130 : 0;
   if (summary.stopped_early) {
     const bool all_done = summary.steps_done == config.train.steps;
-    bar.print_line(fmt::format(
-        "interrupted: finished step {} and saved {}; {}", summary.steps_done, summary.checkpoint,
-        all_done ? "it was the last, and tessera eval evaluates it" : "go on with --resume"));
+    bar.print_line(
+        fmt::format("interrupted: finished step {} and saved {}; {}", summary.steps_done, summary.checkpoint,
+                    all_done ? "it was the last, and tessera eval evaluates it" : "go on with --resume"));
     return 130;
   }
   bar.finish(fmt::format("{} {:.4f}", config.metrics.tags == MetricTags::nemo ? "reduced_train_loss" : "loss",

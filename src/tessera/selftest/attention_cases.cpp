@@ -94,6 +94,49 @@ void add_cached_attention(std::vector<OpCase>& cases, DType t, const HeadsCase& 
                    t == DType::bf16 ? 2e-2 : 2e-5});
 }
 
+constexpr HeadsCase kHeadsCases[] = {{2, 1, {4, 4, 64}},
+                                     {2, 100, {4, 2, 32}},
+                                     {1, 100, {8, 1, 64}},
+                                     {1, 100, {2, 2, 128}, false},
+                                     {2, 64, {2, 1, 128}},
+                                     {1, 65, {3, 3, 40}},
+                                     {1, 37, {2, 1, 33}},
+                                     {1, 70, {2, 2, 16}, false},
+                                     {1, 129, {2, 2, 96}},
+                                     {1, 50, {2, 1, 160}},
+                                     {1, 300, {12, 4, 64}},
+                                     {2, 400, {5, 5, 64}},
+                                     {1, 777, {3, 3, 128}},
+                                     {1, 200, {300, 300, 64}},  // more tiles than a GPU takes at once
+                                     {1, 130, {300, 100, 128}},
+                                     {8, 1024, {12, 12, 64}, true, true},
+                                     {1, 2048, {16, 4, 128}, true, true},
+                                     {16, 128, {16, 16, 64}, false, true},
+                                     {3, 100, {2, 1, 64}, false, false, true},
+                                     {1, 1, {2, 2, 64}, false},
+                                     {3, 100, {3, 3, 64}, false, false, true},
+                                     {2, 64, {2, 2, 64}, true, false, true},
+                                     {2, 200, {2, 2, 64}, false, false, true},
+                                     {8, 512, {16, 16, 64}, false, true, true},
+                                     {3, 70, {3, 3, 33}, true, false, true},
+                                     {5, 300, {2, 2, 96}, false, false, true},
+                                     {32, 128, {16, 16, 64}, false, true, true},
+                                     {2, 100, {4, 2, 32}, true, false, false, 0.1},
+                                     {2, 70, {2, 2, 64}, false, false, false, 0.5},
+                                     {1, 129, {2, 1, 128}, true, false, false, 0.1},
+                                     {1, 37, {2, 1, 33}, true, false, false, 0.1},
+                                     {1, 50, {2, 1, 160}, false, false, false, 0.1},
+                                     {3, 100, {2, 1, 64}, false, false, true, 0.1},
+                                     {2, 128, {2, 2, 64}, true, false, false, 0.1},
+                                     {2, 400, {5, 5, 64}, true, false, false, 0.1},
+                                     {1, 777, {3, 3, 128}, true, false, false, 0.1},
+                                     {1, 2048, {16, 16, 128}, true, true, false, 0.1},
+                                     {3, 17, {2, 2, 64}, false, false, true, 0.1},
+                                     {2, 130, {2, 2, 64}, false, false, false, 0.5},
+                                     {8, 512, {16, 16, 64}, false, true, true, 0.1},
+                                     {8, 1024, {12, 12, 64}, true, true, false, 0.1},
+                                     {32, 128, {16, 16, 64}, false, true, true, 0.1}};
+
 }  // namespace
 
 std::vector<CaseInput> attention_grad_inputs(DType dtype, std::int64_t batch, std::int64_t seq_len,
@@ -117,47 +160,7 @@ void add_attention_cases(std::vector<OpCase>& cases) {
     add_rope(cases, t, {3, 70, {4, 4, 64}}, 16);
     add_rope(cases, t, {1, 1024, {32, 8, 128}}, 128);
     add_rope(cases, t, {1, 2048, {32, 32, 128}}, 128);
-    for (const HeadsCase& c : {HeadsCase{2, 1, {4, 4, 64}},
-                               {2, 100, {4, 2, 32}},
-                               {1, 100, {8, 1, 64}},
-                               {1, 100, {2, 2, 128}, false},
-                               {2, 64, {2, 1, 128}},
-                               {1, 65, {3, 3, 40}},
-                               {1, 37, {2, 1, 33}},
-                               {1, 70, {2, 2, 16}, false},
-                               {1, 129, {2, 2, 96}},
-                               {1, 50, {2, 1, 160}},
-                               {1, 300, {12, 4, 64}},
-                               {2, 400, {5, 5, 64}},
-                               {1, 777, {3, 3, 128}},
-                               {1, 200, {300, 300, 64}},  // more tiles than a GPU takes at once
-                               {1, 130, {300, 100, 128}},
-                               {8, 1024, {12, 12, 64}, true, true},
-                               {1, 2048, {16, 4, 128}, true, true},
-                               {16, 128, {16, 16, 64}, false, true},
-                               {3, 100, {2, 1, 64}, false, false, true},
-                               {1, 1, {2, 2, 64}, false},
-                               {3, 100, {3, 3, 64}, false, false, true},
-                               {2, 64, {2, 2, 64}, true, false, true},
-                               {2, 200, {2, 2, 64}, false, false, true},
-                               {8, 512, {16, 16, 64}, false, true, true},
-                               {3, 70, {3, 3, 33}, true, false, true},
-                               {5, 300, {2, 2, 96}, false, false, true},
-                               {32, 128, {16, 16, 64}, false, true, true},
-                               {2, 100, {4, 2, 32}, true, false, false, 0.1},
-                               {2, 70, {2, 2, 64}, false, false, false, 0.5},
-                               {1, 129, {2, 1, 128}, true, false, false, 0.1},
-                               {1, 37, {2, 1, 33}, true, false, false, 0.1},
-                               {1, 50, {2, 1, 160}, false, false, false, 0.1},
-                               {3, 100, {2, 1, 64}, false, false, true, 0.1},
-                               {2, 128, {2, 2, 64}, true, false, false, 0.1},
-                               {3, 17, {2, 2, 64}, false, false, true, 0.1},
-                               {2, 130, {2, 2, 64}, false, false, false, 0.5},
-                               {8, 512, {16, 16, 64}, false, true, true, 0.1},
-                               {8, 1024, {12, 12, 64}, true, true, false, 0.1},
-                               {32, 128, {16, 16, 64}, false, true, true, 0.1}}) {
-      add_attention(cases, t, c);
-    }
+    for (const HeadsCase& c : kHeadsCases) add_attention(cases, t, c);
     add_cached_attention(cases, t, {1, 1, {12, 12, 64}}, 128);
     add_cached_attention(cases, t, {1, 1, {32, 8, 128}}, 2048);
     add_cached_attention(cases, t, {2, 3, {3, 1, 33}}, 64);

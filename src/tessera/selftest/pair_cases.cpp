@@ -85,18 +85,22 @@ struct TurnedCase {
   std::int64_t batch, seq_len;
   HeadLayout heads;
   std::int64_t rotary_dim;
+  double dropout = 0;
 };
 
 void add_turned_attention(std::vector<OpCase>& cases, const TurnedCase& c) {
   const DType t = DType::bf16;
-  const std::string label = fmt::format("{} heads, {} for keys, {} of {} turned", c.heads.heads,
-                                        c.heads.kv_heads, c.rotary_dim, c.heads.head_dim);
+  const std::string label =
+      fmt::format("{} heads, {} for keys, {} of {} turned{}", c.heads.heads, c.heads.kv_heads, c.rotary_dim,
+                  c.heads.head_dim, c.dropout > 0 ? ", dropout" : "");
   // A turned element is made of two, which may be large beside it: errors that were small beside them are not
   // beside it, and one kernel does not round the two first, as two kernels do. Imitated on the host, the
   // roundings alone give up to 4.5e-2 by one kernel and 6.2e-2 by two.
-  OpCase added{Op::attention_grad, label,
-               AttentionAttrs{c.heads, 1 / std::sqrt(static_cast<double>(c.heads.head_dim)), true},
-               attention_grad_inputs(t, c.batch, c.seq_len, c.heads), 2 * attention_grad_bound(t)};
+  AttentionAttrs attrs{c.heads, 1 / std::sqrt(static_cast<double>(c.heads.head_dim)), true};
+  attrs.dropout = c.dropout;
+  OpCase added{Op::attention_grad, label, attrs, attention_grad_inputs(t, c.batch, c.seq_len, c.heads),
+               2 * attention_grad_bound(t)};
+  if (c.dropout > 0) added.inputs.push_back(integers({4}, 0, 1000));
   const CaseInput table = uniform(DType::f32, {c.seq_len, c.rotary_dim / 2, 2}, -1, 1);
   added.next = NextNode{Op::rope, RopeAttrs{c.heads, true}, {table}};
   cases.push_back(std::move(added));
@@ -121,7 +125,8 @@ void add_pair_cases(std::vector<OpCase>& cases) {
   for (const TurnedCase& c : {TurnedCase{2, 300, {3, 3, 64}, 64},
                               {1, 500, {4, 2, 128}, 128},
                               {1, 1024, {2, 2, 128}, 128},
-                              {2, 300, {3, 3, 64}, 32}}) {
+                              {2, 300, {3, 3, 64}, 32},
+                              {2, 300, {3, 3, 64}, 64, 0.1}}) {
     add_turned_attention(cases, c);
   }
 }

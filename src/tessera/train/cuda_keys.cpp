@@ -11,10 +11,10 @@ void declare_cuda(ConfigSchema& s, CudaKeys& cuda) {
       "profiler. Same bits");
   s.text("cuda.tuning", &cuda.tuning,
          "how matrix products are computed: a file of `tessera tune`; empty: as cuBLASLt proposes");
-  s.boolean(
-      "cuda.cudnn", &cuda.cudnn,
-      "attention by cuDNN where none of our fast kernels computes it; false: by slower ones of our own, whose "
-      "bits do not depend on cuDNN's version");
+  s.boolean("cuda.cudnn", &cuda.cudnn,
+            "attention by cuDNN where none of our fast kernels computes it; false: by slower ones of our "
+            "own, whose "
+            "bits do not depend on cuDNN's version");
   s.integer(
       "cuda.attention_scratch_mb", &cuda.attention_scratch_mb,
       "MiB for the scores' gradients of attention at a time where cuDNN computes them, one head's at the "

@@ -36,8 +36,8 @@ std::optional<SavedModel> find_saved_model(const std::filesystem::path& path);
 // Under which a checkpoint keeps token_ids.
 inline constexpr const char* kTokenIdsProperty = "token_ids";
 
-// The ids of the tokens that begin and end texts, a JSON object; empty if the config.json (or its folder's) has
-// none. No model here reads them, but transformers stops generating at them.
+// The ids of the tokens that begin and end texts, a JSON object; empty if the config.json (or its folder's)
+// has none. No model here reads them, but transformers stops generating at them.
 std::string token_ids_of(const std::filesystem::path& config);
 // The config.json with these ids.
 std::string with_token_ids(const std::string& config_json, const std::string& token_ids);

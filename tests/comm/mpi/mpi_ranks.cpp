@@ -1,11 +1,10 @@
 // mpi_ranks NUM_RANKS PROGRAM [...]: one rank of a test under mpiexec, of as many as are said. Another MPI's
 // mpiexec starts ranks that are each alone, and alone they would pass.
 //   conformance        every case, twice in a row
-//   nccl               every case of NcclCommunicator on a fake NCCL, whose id MPI carries, in the world and in halves
-//   wait WAY RANK      this rank fails while the others wait in a split group
-//   abort              rank 1 calls abort in a group of its own
-//   together           all ranks fail at once
-//   forever            prints "pid N" once all ranks have started, and never ends
+//   nccl               every case of NcclCommunicator on a fake NCCL, whose id MPI carries, in the world and
+//   in halves wait WAY RANK      this rank fails while the others wait in a split group abort rank 1 calls
+//   abort in a group of its own together           all ranks fail at once forever            prints "pid N"
+//   once all ranks have started, and never ends
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// What NcclCommunicator asks of a fake NCCL on host memory, as cases that run on all ranks of a world and throw
-// when something is wrong: over threads by nccl_communicator_test, over MPI, which then carries NCCL's id, by
-// mpi_ranks.
+// What NcclCommunicator asks of a fake NCCL on host memory, as cases that run on all ranks of a world and
+// throw when something is wrong: over threads by nccl_communicator_test, over MPI, which then carries NCCL's
+// id, by mpi_ranks.
 #pragma once
 
 #include <vector>
@@ -48,8 +48,7 @@ inline void gather_strips(NcclCommunicator& comm, Communicator& world) {
     std::vector<float> whole(part.size() * static_cast<std::size_t>(comm.size())), expected(whole.size());
     comm.all_gather(part.data(), whole.data(), strips, DType::f32, nullptr);
     world.all_gather(part.data(), expected.data(), strips, DType::f32);
-    expect_same_bits(whole, expected,
-                     describe("all_gather", strips.outer, strips.inner, DType::f32, world));
+    expect_same_bits(whole, expected, describe("all_gather", strips.outer, strips.inner, DType::f32, world));
   }
 }
 

@@ -23,7 +23,8 @@ class NcclRanks : public testing::TestWithParam<std::tuple<fake_nccl::Case, int>
 INSTANTIATE_TEST_SUITE_P(Nccl, NcclRanks,
                          testing::Combine(testing::ValuesIn(fake_nccl::cases()), testing::Values(1, 2, 3, 4)),
                          [](const auto& ranks) {
-                           return fmt::format("{}_{}", std::get<0>(ranks.param).name, std::get<1>(ranks.param));
+                           return fmt::format("{}_{}", std::get<0>(ranks.param).name,
+                                              std::get<1>(ranks.param));
                          });
 
 TEST_P(NcclRanks, Conform) {

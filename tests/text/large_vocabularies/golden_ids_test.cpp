@@ -1,5 +1,5 @@
-// The vocabularies of GPT-2, GPT-NeoX and BERT, too large to lie in the project (tests/golden/README.md). Where
-// they are not found, CMake says so and has no such test.
+// The vocabularies of GPT-2, GPT-NeoX and BERT, too large to lie in the project (tests/golden/README.md).
+// Where they are not found, CMake says so and has no such test.
 #include "text/golden_ids.h"
 
 #include "tessera/text/bpe_tokenizer.h"

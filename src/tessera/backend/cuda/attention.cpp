@@ -1,6 +1,6 @@
 // attention and attention_grad as kernels of the graph: which version runs. bf16, the first that computes the
-// shape: if nothing is dropped the kernels for Hopper; those that hold a whole head; if nothing is dropped
-// cuDNN (its random numbers would be others than ours); tensor cores. Everything else: the plain kernels.
+// shape: the kernels for Hopper; those that hold a whole head; if nothing is dropped cuDNN (its random
+// numbers would be others than ours); tensor cores. Everything else: the plain kernels.
 #include "tessera/backend/cuda/attention.h"
 
 #include "tessera/backend/cuda/causal_attention.h"
@@ -45,27 +45,26 @@ AttentionShape shape_of(const KernelCall& call, const Shape& qkv, std::size_t re
   return shape;
 }
 
-// Before anything has an address.
+// Before anything has an address, and for no rank in particular.
 AttentionShape shape_of(const Node& node, const Shape& qkv, std::size_t required) {
-  return shape_of(qkv, node.attrs.as<AttentionAttrs>(), node.inputs.size(), required,
-                  [](std::size_t) -> const std::int32_t* { return nullptr; });
+  const auto& attrs = node.attrs.as<AttentionAttrs>();
+  AttentionShape shape = shape_of(qkv, attrs, node.inputs.size(), required,
+                                  [](std::size_t) -> const std::int32_t* { return nullptr; });
+  shape.dropout = attention_dropout(attrs, 0, 0);
+  return shape;
 }
 
-// What those for Hopper and cuDNN are asked for at all.
-bool is_plain_bf16(DType dtype, const Attrs& attrs) {
-  return dtype == DType::bf16 && attrs.as<AttentionAttrs>().dropout == 0;
-}
-bool by_hopper_kernels(const AttentionShape& shape, DType dtype, const Attrs& attrs) {
-  return is_plain_bf16(dtype, attrs) && suits_hopper_kernels(shape);
+bool by_hopper_kernels(const AttentionShape& shape, DType dtype) {
+  return dtype == DType::bf16 && suits_hopper_kernels(shape);
 }
 bool by_whole_heads(const AttentionShape& shape, DType dtype) {
   return dtype == DType::bf16 && suits_whole_head_kernels(shape);
 }
-bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
-  return is_plain_bf16(dtype, attrs) && context.cudnn.workspace_bytes(shape) >= 0;
+bool by_cudnn(Context& context, const AttentionShape& shape, DType dtype) {
+  return dtype == DType::bf16 && !shape.dropout.drops() && context.cudnn.workspace_bytes(shape) >= 0;
 }
-bool grad_by_cudnn(Context& context, const AttentionShape& shape, DType dtype, const Attrs& attrs) {
-  return is_plain_bf16(dtype, attrs) && context.cudnn.grad_workspace_bytes(shape) >= 0;
+bool grad_by_cudnn(Context& context, const AttentionShape& shape, DType dtype) {
+  return dtype == DType::bf16 && !shape.dropout.drops() && context.cudnn.grad_workspace_bytes(shape) >= 0;
 }
 
 AttentionGradOperands grad_operands(const KernelCall& call) {
@@ -88,11 +87,11 @@ void attention(const KernelCall& call, Context& context) {
   const AttentionShape shape = shape_of(call, call.inputs[0].shape, 1);
   const AttentionOperands operands{call.inputs[0].data, call.outputs[0].data,
                                    call.outputs[1].as<float>().data()};
-  if (by_hopper_kernels(shape, dtype, *call.attrs)) {
+  if (by_hopper_kernels(shape, dtype)) {
     return causal_attention(context, shape, operands, call.workspace);
   }
   if (by_whole_heads(shape, dtype)) return whole_head_attention(context, shape, operands);
-  if (by_cudnn(context, shape, dtype, *call.attrs)) {
+  if (by_cudnn(context, shape, dtype)) {
     return context.cudnn.run(shape, operands, call.workspace, context.stream);
   }
   if (by_tensor_cores(shape, dtype)) return tensor_core_attention(context, shape, operands);
@@ -102,24 +101,24 @@ void attention(const KernelCall& call, Context& context) {
 std::int64_t attention_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[0]);
   const AttentionShape shape = shape_of(node, qkv.shape, 1);
-  if (by_hopper_kernels(shape, qkv.dtype, node.attrs)) return kCausalAttentionBytes;
+  if (by_hopper_kernels(shape, qkv.dtype)) return causal_attention_bytes(shape);
   if (by_whole_heads(shape, qkv.dtype)) return 0;
-  return by_cudnn(context, shape, qkv.dtype, node.attrs) ? context.cudnn.workspace_bytes(shape) : 0;
+  return by_cudnn(context, shape, qkv.dtype) ? context.cudnn.workspace_bytes(shape) : 0;
 }
 
 std::int64_t attention_grad_workspace_bytes(const Graph& graph, const Node& node, Context& context) {
   const ValueType& qkv = graph.type(node.inputs[1]);
   const AttentionShape shape = shape_of(node, qkv.shape, 4);
-  if (by_hopper_kernels(shape, qkv.dtype, node.attrs)) return ordered_attention_grad_bytes(shape);
+  if (by_hopper_kernels(shape, qkv.dtype)) return ordered_attention_grad_bytes(shape);
   if (by_whole_heads(shape, qkv.dtype)) return 0;
-  if (grad_by_cudnn(context, shape, qkv.dtype, node.attrs)) return context.cudnn.grad_workspace_bytes(shape);
+  if (grad_by_cudnn(context, shape, qkv.dtype)) return context.cudnn.grad_workspace_bytes(shape);
   return graph.type(node.inputs[3]).num_bytes();  // delta is as large as lse
 }
 
 bool run_attention_grad_turned(const KernelCall& grad, const KernelCall& rope, Context& context) {
   const AttentionShape shape = shape_of(grad, grad.inputs[1].shape, 4);
   const TensorView& table = rope.inputs[1];
-  if (!by_hopper_kernels(shape, grad.inputs[1].dtype, *grad.attrs)) return false;
+  if (!by_hopper_kernels(shape, grad.inputs[1].dtype)) return false;
   if (2 * table.shape[1] != shape.head_dim || table.shape[0] < shape.seq) return false;
   AttentionGradOperands operands = grad_operands(grad);
   operands.dqkv = rope.outputs[0].data;
@@ -132,11 +131,11 @@ void attention_grad(const KernelCall& call, Context& context) {
   const DType dtype = call.inputs[1].dtype;
   const AttentionShape shape = shape_of(call, call.inputs[1].shape, 4);
   const AttentionGradOperands operands = grad_operands(call);
-  if (by_hopper_kernels(shape, dtype, *call.attrs)) {
+  if (by_hopper_kernels(shape, dtype)) {
     return ordered_attention_grad(context, shape, operands, call.workspace);
   }
   if (by_whole_heads(shape, dtype)) return whole_head_attention_grad(context, shape, operands);
-  if (grad_by_cudnn(context, shape, dtype, *call.attrs)) {
+  if (grad_by_cudnn(context, shape, dtype)) {
     return context.cudnn.run_grad(shape, operands, call.workspace, context.stream);
   }
   TS_ASSERT(static_cast<std::int64_t>(call.workspace.size()) >= call.inputs[3].num_bytes());

@@ -4,14 +4,17 @@
 //   S = Q K^T of this block, O += P V of the block before,
 // and computes the exponentials of S while its O and the other groups' products run. The groups begin their
 // products in turn, so that one's exponentials come while the others multiply. A warp beside them brings the
-// tiles.
+// tiles. What is dropped is known before (keep_words.cuh).
+#include "tessera/backend/cuda/attention_keep.cuh"
 #include "tessera/backend/cuda/attention_rows.cuh"
 #include "tessera/backend/cuda/attention_tiles.cuh"
 #include "tessera/backend/cuda/causal_attention.h"
 #include "tessera/backend/cuda/causal_attention_order.h"
 #include "tessera/backend/cuda/instructions.cuh"
+#include "tessera/backend/cuda/keep_words.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/tile_map.h"
+#include "tessera/base/alignment.h"
 
 namespace tessera::cuda {
 namespace {
@@ -35,6 +38,7 @@ struct Call {
   BFloat* out = nullptr;
   float* lse = nullptr;
   int* next_item = nullptr;
+  KeepTable<2> keep = {};  // of what drops; rows are groups of queries, columns blocks of keys
 };
 
 constexpr int kStages = 2;
@@ -121,7 +125,7 @@ __device__ inline void give_turn(int group) {
   arrive_at_barrier<2 * kGroupThreads>(1 + group);
 }
 
-template <int kDims>
+template <int kDims, bool kDrop>
 class QueryGroup {
  public:
   __device__ QueryGroup(const Call<kDims>& call, Memory<kDims>& memory, int group)
@@ -169,12 +173,15 @@ class QueryGroup {
     Sums out;
     s_.k_full[keys_.at()].wait(keys_.parity());
     begin_scores(q, scores);
+    [[maybe_unused]] KeepWords<2> keep;
+    if constexpr (kDrop) keep = kept_of(item, blocks - 1);
     wait_for_products<0>();
     hold(scores);
     arrive_as_warp(s_.k_empty[keys_.at()]);
     ++keys_.uses;
     mask(first, (blocks - 1) * kBlockKeys, scores);
     scores_to_probs(scores, largest, sums, factors);
+    if constexpr (kDrop) drop(keep, scores);
     round_to_weights(scores, probs);
     for (int block = blocks - 2; block >= 0; --block) {
       s_.k_full[keys_.at()].wait(keys_.parity());
@@ -183,11 +190,13 @@ class QueryGroup {
       s_.v_full[values_.at()].wait(values_.parity());
       begin_out(probs, block != blocks - 2, out);
       give_turn((group_ + 1) % kGroups);
+      if constexpr (kDrop) keep = kept_of(item, block);
       wait_for_products<1>();
       hold(scores);
       arrive_as_warp(s_.k_empty[keys_.at()]);
       ++keys_.uses;
       scores_to_probs(scores, largest, sums, factors);
+      if constexpr (kDrop) drop(keep, scores);
       wait_for_products<0>();
       hold(out);
       arrive_as_warp(s_.v_empty[values_.at()]);
@@ -203,6 +212,10 @@ class QueryGroup {
     arrive_as_warp(s_.v_empty[values_.at()]);
     ++values_.uses;
     store(item, first, largest, sums, out);
+  }
+
+  __device__ const KeepWords<2>& kept_of(const QueryTile& item, int block) const {
+    return call_.keep.of(item.head, item.tile * kGroups + group_, block);
   }
 
   // One that other groups see.
@@ -278,7 +291,7 @@ class QueryGroup {
       float& sum = sums[below];
       sum += __shfl_xor_sync(0xffffffff, sum, 1);
       sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      factors[below] = 1 / sum;
+      factors[below] = (kDrop ? static_cast<float>(shape.dropout.factor) : 1) / sum;
       const int row = first + warp_ * 16 + lane_ / 4 + 8 * below;
       if (lane_ % 4 == 0 && row < shape.seq) {
         row_numbers(call_.lse, shape, b, h)[row] = largest[below] * shape.scale + logf(sum);
@@ -304,7 +317,7 @@ struct Threads {
   static_assert(kFeedRegisters + kQueryGroups<kDims> * kGroupRegisters <= kGroups * (65536 / kNum / 8 * 8));
 };
 
-template <int kDims>
+template <int kDims, bool kDrop>
 __global__ void __launch_bounds__(Threads<kDims>::kNum, 1)
     attend_causally(const __grid_constant__ Call<kDims> call) {
   static_assert(sizeof(Memory<kDims>) <= 227 * 1024, "all that a thread block can have");
@@ -319,42 +332,68 @@ __global__ void __launch_bounds__(Threads<kDims>::kNum, 1)
     if (threadIdx.x == 0) Feed<kDims>(call, s).run();
   } else {
     take_registers<Threads<kDims>::kGroupRegisters>();
-    QueryGroup<kDims>(call, s, group - 1).run();
+    QueryGroup<kDims, kDrop>(call, s, group - 1).run();
   }
 }
 
+constexpr std::int64_t kCounterBytes = 256;
+
 template <int kDims>
-void run(Context& context, const AttentionShape& shape, const AttentionOperands& operands, int* next_item) {
+KeepTable<2> keep_table(const AttentionShape& shape) {
+  const Tiles<kDims> tiles{shape.seq};
+  return {.rows = tiles.count * kQueryGroups<kDims>, .columns = (shape.seq + kBlockKeys - 1) / kBlockKeys};
+}
+
+template <int kDims>
+std::int64_t scratch_bytes(const AttentionShape& shape) {
+  return kCounterBytes + (shape.dropout.drops() ? align_up(keep_table<kDims>(shape).bytes(shape)) : 0);
+}
+
+template <int kDims, bool kDrop>
+void run(Context& context, const AttentionShape& shape, const AttentionOperands& operands,
+         std::byte* scratch) {
+  auto* const next_item = reinterpret_cast<int*>(scratch);
   const auto rows = [&](int box_rows) {
     return tile_map(operands.qkv, {.width = shape.qkv_width(), .rows = shape.seq, .matrices = shape.batch},
                     box_rows);
   };
   const Tiles<kDims> tiles{shape.seq};
-  const Call<kDims> call{.queries = rows(kTileQueries<kDims>),
-                         .keys = rows(kBlockKeys),
-                         .shape = shape,
-                         .tiles = tiles,
-                         .order = {.heads = shape.batch * shape.heads,
-                                   .tiles = tiles.count,
-                                   .bytes_of_head = std::int64_t{shape.seq} * kDims * 4},
-                         .out = static_cast<BFloat*>(operands.out),
-                         .lse = operands.lse,
-                         .next_item = next_item};
+  Call<kDims> call{.queries = rows(kTileQueries<kDims>),
+                   .keys = rows(kBlockKeys),
+                   .shape = shape,
+                   .tiles = tiles,
+                   .order = {.heads = shape.batch * shape.heads,
+                             .tiles = tiles.count,
+                             .bytes_of_head = std::int64_t{shape.seq} * kDims * 4},
+                   .out = static_cast<BFloat*>(operands.out),
+                   .lse = operands.lse,
+                   .next_item = next_item};
+  if constexpr (kDrop) {
+    call.keep = keep_table<kDims>(shape);
+    call.keep.words = reinterpret_cast<KeepWords<2>*>(scratch + kCounterBytes);
+    make_keep_of_queries(context, shape, tiles.missing_rows, call.keep);
+  }
   check_cuda(cudaMemsetAsync(next_item, 0, sizeof *next_item, context.stream), "begin attention");
   const auto blocks = std::min(static_cast<unsigned>(call.order.items()), num_multiprocessors());
-  allow_shared_bytes(attend_causally<kDims>, sizeof(Memory<kDims>));
-  attend_causally<kDims><<<blocks, Threads<kDims>::kNum, sizeof(Memory<kDims>), context.stream>>>(call);
+  allow_shared_bytes(attend_causally<kDims, kDrop>, sizeof(Memory<kDims>));
+  attend_causally<kDims, kDrop>
+      <<<blocks, Threads<kDims>::kNum, sizeof(Memory<kDims>), context.stream>>>(call);
   check_cuda(cudaGetLastError(), "run attention");
 }
 
 }  // namespace
 
+std::int64_t causal_attention_bytes(const AttentionShape& shape) {
+  return shape.head_dim == 64 ? scratch_bytes<64>(shape) : scratch_bytes<128>(shape);
+}
+
 void causal_attention(Context& context, const AttentionShape& shape, const AttentionOperands& operands,
                       std::span<std::byte> scratch) {
-  TS_ASSERT(static_cast<std::int64_t>(scratch.size()) >= kCausalAttentionBytes);
-  auto* const next_item = reinterpret_cast<int*>(scratch.data());
-  shape.head_dim == 64 ? run<64>(context, shape, operands, next_item)
-                       : run<128>(context, shape, operands, next_item);
+  TS_ASSERT(static_cast<std::int64_t>(scratch.size()) >= causal_attention_bytes(shape));
+  for_dropout(shape, [&]<class Drop>(Drop) {
+    shape.head_dim == 64 ? run<64, Drop::value>(context, shape, operands, scratch.data())
+                         : run<128, Drop::value>(context, shape, operands, scratch.data());
+  });
 }
 
 }  // namespace tessera::cuda

@@ -9,8 +9,8 @@
 
 namespace tessera::cuda {
 
-inline constexpr std::int64_t kCausalAttentionBytes = 256;  // of scratch
 // For shapes that suits_hopper_kernels accepts.
+std::int64_t causal_attention_bytes(const AttentionShape& shape);  // of scratch
 void causal_attention(Context& context, const AttentionShape& shape, const AttentionOperands& operands,
                       std::span<std::byte> scratch);
 

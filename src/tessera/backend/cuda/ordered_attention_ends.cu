@@ -116,11 +116,15 @@ __global__ void __launch_bounds__(kGroupThreads)
 
 // Sizes of the parts of the scratch.
 struct Parts {
-  std::int64_t lse, query_sums, key_sums, turns;
+  std::int64_t lse, query_sums, key_sums, keep, turns;
   std::int64_t total() const {
-    return 2 * lse + query_sums + key_sums + turns + align_up(4);
+    return 2 * lse + query_sums + key_sums + keep + turns + align_up(4);
   }  // and next_item
 };
+template <int kDims>
+KeepTable<kTileQueries<kDims> / kGroupRows> keep_table(const GradOrder<kDims>& order) {
+  return {.rows = order.blocks() * kGroups, .columns = order.tiles()};
+}
 template <int kDims>
 Parts parts_of(const AttentionShape& shape) {
   const GradOrder<kDims> order{shape.batch * shape.heads, shape.seq};
@@ -130,6 +134,7 @@ Parts parts_of(const AttentionShape& shape) {
           .key_sums = shape.group() == 1 ? 0
                                          : heads * order.blocks() * kGroups * 2 *
                                                static_cast<std::int64_t>(sizeof(GroupSums<kDims / 8>)),
+          .keep = shape.dropout.drops() ? align_up(keep_table<kDims>(order).bytes(shape)) : 0,
           .turns = align_up(tiles * 4)};
 }
 
@@ -150,6 +155,8 @@ GradCall<kDims> placed(const AttentionShape& shape, std::byte* scratch) {
   call.query_sums = reinterpret_cast<GroupSums<kQuerySumPacks>*>(take_part(parts.query_sums));
   std::byte* const key_sums = take_part(parts.key_sums);
   call.key_sums = parts.key_sums == 0 ? nullptr : reinterpret_cast<GroupSums<kDims / 8>*>(key_sums);
+  call.keep = keep_table<kDims>(call.order);
+  call.keep.words = reinterpret_cast<decltype(call.keep.words)>(take_part(parts.keep));
   call.turns = reinterpret_cast<unsigned*>(take_part(parts.turns));
   call.next_item = reinterpret_cast<int*>(scratch);
   return call;

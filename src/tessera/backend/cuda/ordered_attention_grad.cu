@@ -1,5 +1,7 @@
 // With P = softmax(scale Q K^T), O = P V and D = rowsum(dO * O):
-//   dV = P^T dO,   dS = P * (dO V^T - D),   dK = scale dS^T Q,   dQ = scale dS K.
+//   dV = P^T dO,   dS = P * (dO V^T - D),   dK = scale dS^T Q,   dQ = scale dS K,
+// and with dropout, whose factors M are zero or that of what is kept, as is known before (keep_words.cuh),
+//   dV = (P * M)^T dO,   dS = P * (M * dO V^T - D).
 // A thread block walks with 128 keys over tiles of queries. Two groups of four warps compute, each for 64 of
 // the keys, with scores transposed, so that P^T and dS^T are A operands as they stand and dK, dV stay in
 // registers; dS goes through shared memory for dQ, to which both groups' keys add. A third group feeds them.
@@ -8,6 +10,7 @@
 // dP runs while the group computes exponentials, dK while it hands over dQ, and the other group's all the
 // time. (dV before dS is computed would be a little earlier; the registers do not hold P both as it is and
 // rounded.)
+#include "tessera/backend/cuda/attention_keep.cuh"
 #include "tessera/backend/cuda/attention_rows.cuh"
 #include "tessera/backend/cuda/instructions.cuh"
 #include "tessera/backend/cuda/launch.cuh"
@@ -20,7 +23,7 @@
 namespace tessera::cuda {
 namespace {
 
-template <int kDims>
+template <int kDims, bool kDrop>
 class GradGroup {
  public:
   __device__ GradGroup(const GradCall<kDims>& call, GradMemory<kDims>& memory, int group)
@@ -56,6 +59,7 @@ class GradGroup {
   using Scores = float[kQueries / 2];
   using Weights = std::uint32_t[kQueries / 16][4];
   using Sums = float[kDims / 2];
+  using Keep = KeepWords<kQueries / kGroupRows>;
 
   // One tile, and dQ of the one before it.
   template <bool kFirst>
@@ -68,15 +72,19 @@ class GradGroup {
     begin_keys_by_queries(shared_address_of(s_.k), q, scores);
     s_.dout_full[stage].wait(use.parity());
     begin_keys_by_queries(shared_address_of(s_.v), dout, dprobs);
+    [[maybe_unused]] Keep keep;
+    if constexpr (kDrop) keep = call_.keep.of(pass.head, pass.block * kGroups + group_, pass.tile(step));
     wait_for_products<1>();
     hold(scores);
     Weights probs, dscores;
     scores_to_probs(pass.tile(step), pass.block, s_.lse[stage], scores);
     wait_for_products<0>();
     hold(dprobs);
+    if constexpr (kDrop) drop_dprobs(keep, dprobs);
     dprobs_to_dscores(s_.delta[stage], scores, dprobs);
     round_to_weights(dprobs, dscores);
     share_dscores(dscores);
+    if constexpr (kDrop) drop(keep, scores);
     round_to_weights(scores, probs);
     begin_weighted_sum(probs, tile_descriptor(dout, kQueryHalfBytes), !kFirst, dv);
     float dq[4 * kQuerySumPacks];
@@ -140,6 +148,12 @@ class GradGroup {
       if (key + i / 2 % 2 * 8 > query + i / 4 * 8 + i % 2) scores[i] = 0;
     }
   }
+  __device__ void drop_dprobs(const Keep& keep, Scores& dprobs) const {
+    const auto factor = static_cast<float>(call_.shape.dropout.factor);
+    drop(keep, dprobs);
+#pragma unroll
+    for (float& x : dprobs) x *= factor;
+  }
   __device__ void dprobs_to_dscores(const float* delta, const Scores& probs, Scores& dprobs) const {
 #pragma unroll
     for (int j = 0; j < kQueries / 8; ++j) {
@@ -190,7 +204,8 @@ class GradGroup {
               first = pass.block * kBlockKeys + group_ * kGroupRows;
     if (call_.turns_of_rows != nullptr) turn_rows_back<kDims>(dk, call_.turns_of_rows, first, shape.seq);
     store_rows(dk, shape.scale, key_head(call_.dqkv, shape, b, h), shape.qkv_width(), first, shape.seq);
-    store_rows(dv, 1.0f, value_head(call_.dqkv, shape, b, h), shape.qkv_width(), first, shape.seq);
+    store_rows(dv, kDrop ? static_cast<float>(shape.dropout.factor) : 1.0f,
+               value_head(call_.dqkv, shape, b, h), shape.qkv_width(), first, shape.seq);
   }
 
   const GradCall<kDims>& call_;
@@ -207,7 +222,7 @@ inline constexpr int kGradThreads = (1 + kGroups) * kGroupThreads;
 inline constexpr int kFeedRegisters = 40, kGroupRegisters = 232;
 static_assert(kFeedRegisters + kGroups * kGroupRegisters <= (1 + kGroups) * 168);
 
-template <int kDims>
+template <int kDims, bool kDrop>
 __global__ void __launch_bounds__(kGradThreads, 1)
     ordered_grads(const __grid_constant__ GradCall<kDims> call) {
   static_assert(sizeof(GradMemory<kDims>) <= 227 * 1024, "all that a thread block can have");
@@ -223,12 +238,12 @@ __global__ void __launch_bounds__(kGradThreads, 1)
     if (warp >= 1 && warp <= kGroups) add_query_sums(call, s, warp - 1);
   } else {
     take_registers<kGroupRegisters>();
-    GradGroup<kDims> worker(call, s, group - 1);
+    GradGroup<kDims, kDrop> worker(call, s, group - 1);
     for_each_pass(call, s, [&](const Pass& pass) { worker.run_pass(pass); });
   }
 }
 
-template <int kDims>
+template <int kDims, bool kDrop>
 void run(Context& context, const AttentionShape& shape, const AttentionGradOperands& operands,
          std::byte* scratch) {
   GradCall<kDims> call = placed<kDims>(shape, scratch);
@@ -241,9 +256,10 @@ void run(Context& context, const AttentionShape& shape, const AttentionGradOpera
   call.keys = rows(operands.qkv, shape.qkv_width(), kBlockKeys);
   call.dout = rows(operands.dout, shape.out_width(), kTileQueries<kDims>);
   make_row_numbers(context, call, operands);
+  if constexpr (kDrop) make_keep_of_keys<kTileQueries<kDims>>(context, shape, call.keep);
   const auto blocks = std::min(static_cast<unsigned>(call.order.items()), num_multiprocessors());
-  allow_shared_bytes(ordered_grads<kDims>, sizeof(GradMemory<kDims>));
-  ordered_grads<kDims><<<blocks, kGradThreads, sizeof(GradMemory<kDims>), context.stream>>>(call);
+  allow_shared_bytes(ordered_grads<kDims, kDrop>, sizeof(GradMemory<kDims>));
+  ordered_grads<kDims, kDrop><<<blocks, kGradThreads, sizeof(GradMemory<kDims>), context.stream>>>(call);
   check_cuda(cudaGetLastError(), "run attention's gradient");
   round_sums(context, call);
 }
@@ -257,11 +273,10 @@ std::int64_t ordered_attention_grad_bytes(const AttentionShape& shape) {
 void ordered_attention_grad(Context& context, const AttentionShape& shape,
                             const AttentionGradOperands& operands, std::span<std::byte> scratch) {
   TS_ASSERT(static_cast<std::int64_t>(scratch.size()) >= ordered_attention_grad_bytes(shape));
-  if (shape.head_dim == 64) {
-    run<64>(context, shape, operands, scratch.data());
-  } else {
-    run<128>(context, shape, operands, scratch.data());
-  }
+  for_dropout(shape, [&]<class Drop>(Drop) {
+    shape.head_dim == 64 ? run<64, Drop::value>(context, shape, operands, scratch.data())
+                         : run<128, Drop::value>(context, shape, operands, scratch.data());
+  });
 }
 
 }  // namespace tessera::cuda

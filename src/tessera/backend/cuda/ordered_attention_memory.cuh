@@ -4,6 +4,7 @@
 
 #include "tessera/backend/cuda/attention.h"
 #include "tessera/backend/cuda/attention_tiles.cuh"
+#include "tessera/backend/cuda/keep_words.cuh"
 #include "tessera/backend/cuda/ordered_attention_order.h"
 
 namespace tessera::cuda {
@@ -28,6 +29,8 @@ struct GradCall {
   int* next_item = nullptr;
   BFloat* dqkv = nullptr;
   const float* turns_of_rows = nullptr;  // AttentionGradOperands' turns
+  KeepTable<kTileQueries<kDims> / kGroupRows> keep =
+      {};  // of what drops; rows are groups' keys, columns tiles
 };
 
 template <int kDims>

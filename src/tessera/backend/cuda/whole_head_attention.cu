@@ -132,7 +132,7 @@ void whole_head_attention(Context& context, const AttentionShape& shape, const A
     allow_shared_bytes(kKernel, kBytes);
     const dim3 grid(static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.batch));
     kKernel<<<grid, kWholeHeadThreads, kBytes, context.stream>>>(shape, static_cast<const BFloat*>(o.qkv),
-                                                                static_cast<BFloat*>(o.out), o.lse);
+                                                                 static_cast<BFloat*>(o.out), o.lse);
   });
 }
 

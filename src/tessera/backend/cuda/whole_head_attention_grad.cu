@@ -1,8 +1,8 @@
 // The gradient: with P = softmax(scale Q K^T), factors M of dropout and D = rowsum(dO * O)
 //   dV = (P * M)^T dO,   dS = P * (M * dO V^T - D),   dK = scale dS^T Q,   dQ = scale dS K.
-// A warp owns 16 keys and walks over the queries, 32 at a time. Scores are computed transposed, so that P^T and
-// dS^T are A operands as they stand; dS^T also goes to shared memory, from where the warps then take it by
-// queries.
+// A warp owns 16 keys and walks over the queries, 32 at a time. Scores are computed transposed, so that P^T
+// and dS^T are A operands as they stand; dS^T also goes to shared memory, from where the warps then take it
+// by queries.
 #include "tessera/backend/cuda/attention_keep.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/whole_head_rows.cuh"
@@ -29,8 +29,8 @@ struct GradPointers {
   BFloat* dqkv;
 };
 
-// What a thread adds up to delta: half a row of the output, zero behind the last token, with the row's lse. On
-// its way while the copies are.
+// What a thread adds up to delta: half a row of the output, zero behind the last token, with the row's lse.
+// On its way while the copies are.
 struct HalfRow {
   static constexpr int kDims = kHeadDims / 2;
   int row, first;
