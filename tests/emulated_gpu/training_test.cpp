@@ -232,6 +232,7 @@ TEST_F(GpuRunTest, RanksFindOneTextOfChoicesThatARunTakes) {
   run.config.cuda.tuning = (run.path() / "found.tuning").string();
   write_file(run.config.cuda.tuning, *texts.begin());
   train_into("tuned");
+  EXPECT_EQ(bytes_of(run.path() / "tuned" / "products.tuning"), *texts.begin());
   run.config.cuda.tuning.clear();
   train_into("untuned");
   expect_same_bits(run, "tuned", "untuned", "step-00000002");

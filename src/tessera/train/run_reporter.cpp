@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/atomic_file.h"
+#include "tessera/base/mapped_file.h"
 #include "tessera/base/parse_json.h"
 #include "tessera/comm/device_communicator.h"
 #include "tessera/metrics/curve_svg.h"
@@ -19,6 +20,9 @@
 
 namespace tessera {
 namespace {
+
+// With the plan, how its products were computed: the file that cuda.tuning names may change.
+constexpr const char* kTuningFile = "products.tuning";
 
 RunSize size_of(const RunConfig& config, std::int64_t examples) {
   RunSize size;
@@ -93,6 +97,9 @@ void RunReporter::start_folder(const Device& device) const {
   write_file(folder_ / "config.json", model_.config_json());
   const JobPlan job = plan_job(model_, training_graph_options(config_), layout_of(config_), device);
   write_file(folder_ / kPlanFile, to_json(summarize(job, device)));
+  if (config_.device == DeviceName::cuda && !config_.cuda.tuning.empty()) {
+    write_file(folder_ / kTuningFile, read_file(config_.cuda.tuning));
+  }
 }
 
 void RunReporter::start_events(std::int64_t first_step) {
