@@ -171,9 +171,12 @@ TEST_F(GpuRunTest, DropsWhatTheCpuDrops) {
   run.config.train.eval_every = 0;
   drop("0.8");
   train_into("gpu");
-  set_keys(run.config, "device=cpu precision=fp32");
+  set_keys(run.config, "parallel.tp=2");
+  train_into("half of the heads each");
+  set_keys(run.config, "parallel.tp=1 device=cpu precision=fp32");
   train_into("cpu");
   expect_losses("gpu", "cpu", 0.01);
+  expect_losses("half of the heads each", "cpu", 0.01);
   drop("0");
   train_into("kept");
   EXPECT_GT(std::abs(run.losses("kept")[0] - run.losses("cpu")[0]), 0.03) << "too little to tell";

@@ -7,7 +7,7 @@
 // skipped, and nothing else is needed: padding is at the end.
 //
 // With dropout, probabilities are zeroed behind the softmax and the others scaled up; attention_dropout.h
-// says which. No mask is stored: forward, gradient and recompute draw the same numbers again.
+// says which. No mask is kept: forward, gradient and recompute draw the same numbers again.
 #pragma once
 
 #include "tessera/ops/cut_range.h"

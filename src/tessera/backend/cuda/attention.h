@@ -28,7 +28,8 @@ struct AttentionShape {
   __host__ __device__ int group() const { return heads / kv_heads; }
 };
 
-// Whether causal_attention.h and ordered_attention_grad.h compute it, in bf16.
+// Whether causal_attention.h and ordered_attention_grad.h compute it, in bf16. (No model here has heads that
+// share keys and dropout.)
 inline bool suits_hopper_kernels(const AttentionShape& shape) {
   return shape.causal && !shape.padded && (shape.head_dim == 64 || shape.head_dim == 128) &&
          (shape.group() == 1 || !shape.dropout.drops());

@@ -10,7 +10,7 @@ namespace tessera::cuda {
 
 template <bool kDrop, int kQueries, int kKeys>
 struct KeepTile {
-  std::uint8_t bits[kQueries][kKeys / kKeysOfDropoutBlock];
+  alignas(16) std::uint8_t bits[kQueries][kKeys / kKeysOfDropoutBlock];
 
   // Of the queries from q0 and the keys from k0 on, a multiple of eight. All threads take part; the block
   // must synchronize before `factor`.
@@ -19,11 +19,13 @@ struct KeepTile {
     const std::uint64_t seed =
         static_cast<std::uint32_t>(key[0]) | std::uint64_t{static_cast<std::uint32_t>(key[1])} << 32;
     const std::uint64_t step = static_cast<std::uint32_t>(key[2]);
+    const std::int64_t sequence =
+        std::int64_t{key[3]} + b;  // before the loop, whose stores may be to the key
     constexpr int kBlocks = kKeys / kKeysOfDropoutBlock;
     for (int i = static_cast<int>(threadIdx.x); i < kQueries * kBlocks; i += static_cast<int>(blockDim.x)) {
       const int q = i / kBlocks, block = i % kBlocks, first = k0 + block * kKeysOfDropoutBlock;
       const bool hidden = q0 + q >= shape.seq || (shape.causal && first > q0 + q);
-      bits[q][block] = hidden ? 0 : draw(shape, seed, step, std::int64_t{key[3]} + b, h, q0 + q, first);
+      bits[q][block] = hidden ? 0 : draw(shape, seed, step, sequence, h, q0 + q, first);
     }
   }
 

@@ -1,5 +1,5 @@
 // CudnnAttention: attention and its gradient by cuDNN's fused kernels, for bf16. Several times as fast as
-// tensor_core_attention.cu, which serves with dropout and where cuDNN is not installed or refuses a shape.
+// tensor_core_attention.cu, which serves where cuDNN is not installed, refuses a shape or would have to drop.
 //
 // cuDNN is opened at run time, so a program built with it also runs without it. Its plan for a shape is built
 // when the device is asked for the node's scratch, before anything runs. The gradient is the deterministic

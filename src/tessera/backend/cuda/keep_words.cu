@@ -1,14 +1,14 @@
 #include "tessera/backend/cuda/attention_keep.cuh"
+#include "tessera/backend/cuda/attention_tiles.cuh"
 #include "tessera/backend/cuda/keep_words.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 
 namespace tessera::cuda {
 namespace {
 
-constexpr int kGroupRows = 64, kKeys = 128;
-
-// Scores of a thread: i is of row i / 2 % 2 * 8 and column i / 4 * 8 + i % 2, from its first ones on, which
-// are warp 16 + lane / 4 and lane % 4 * 2 (warpgroup_mma.cuh).
+// Score i of a thread is of row i / 2 % 2 * 8 and column i / 4 * 8 + i % 2 behind the thread's first ones,
+// which are warp * 16 + lane / 4 and lane % 4 * 2 (warpgroup_mma.cuh). Rows are queries here, and keys below.
+constexpr int kKeys = 2 * 32 * kGroupThreads / kGroupRows;
 
 __global__ void __launch_bounds__(kGroupThreads)
     keep_of_queries(AttentionShape shape, int missing_rows, KeepTable<2> table) {
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kGroupThreads)
 #pragma unroll
   for (int i = 0; i < kKeys / 2; i += 2) {
     const std::uint32_t eight = keep.bits[warp * 16 + lane / 4 + i / 2 % 2 * 8][i / 4];
-    own.words[i / 32] |= (eight >> lane % 4 * 2 & 3) << i % 32;
+    own.words[i / 32] |= ((eight >> (lane % 4 * 2)) & 3) << (i % 32);
   }
   table.of(head, row, column) = own;
 }
@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(kGroupThreads)
   const int head = static_cast<int>(blockIdx.x), row = static_cast<int>(blockIdx.y),
             column = static_cast<int>(blockIdx.z);
   const int first_query = column * kQueries, first_key = row * kGroupRows;
-  if (first_key >= first_query + kQueries) return;
+  // As the gradient walks: a block of keys is two rows.
+  if (row / 2 * 2 * kGroupRows >= first_query + kQueries) return;
   keep.fill(shape, head / shape.heads, head % shape.heads, first_query, first_key);
   __syncthreads();
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(kGroupThreads)
 #pragma unroll
   for (int i = 0; i < kQueries / 2; ++i) {
     const std::uint32_t eight = keep.bits[i / 4 * 8 + i % 2 + lane % 4 * 2][2 * warp + i / 2 % 2];
-    own.words[i / 32] |= (eight >> lane / 4 & 1) << i % 32;
+    own.words[i / 32] |= ((eight >> (lane / 4)) & 1) << (i % 32);
   }
   table.of(head, row, column) = own;
 }

@@ -12,10 +12,11 @@ template <int kWords>
 struct alignas(4 * kWords) KeepWords {
   std::uint32_t words[kWords];
 
-  __device__ bool keeps(int score) const { return (words[score / 32] >> score % 32 & 1) != 0; }
+  __device__ bool keeps(int score) const { return ((words[score / 32] >> (score % 32)) & 1) != 0; }
 };
 
-// Of all tiles of all heads: `rows` by `columns` tiles of a head, of which a group holds one.
+// Of all tiles of all heads: `rows` by `columns` tiles of a head, of which a group holds one. A head's take T
+// * T / 8 bytes; those that no query sees are never written or read.
 template <int kWords>
 struct KeepTable {
   int rows = 0, columns = 0;

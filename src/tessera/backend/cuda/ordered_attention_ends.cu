@@ -117,9 +117,8 @@ __global__ void __launch_bounds__(kGroupThreads)
 // Sizes of the parts of the scratch.
 struct Parts {
   std::int64_t lse, query_sums, key_sums, keep, turns;
-  std::int64_t total() const {
-    return 2 * lse + query_sums + key_sums + keep + turns + align_up(4);
-  }  // and next_item
+  // And next_item.
+  std::int64_t total() const { return 2 * lse + query_sums + key_sums + keep + turns + align_up(4); }
 };
 template <int kDims>
 KeepTable<kTileQueries<kDims> / kGroupRows> keep_table(const GradOrder<kDims>& order) {

@@ -29,8 +29,8 @@ struct GradCall {
   int* next_item = nullptr;
   BFloat* dqkv = nullptr;
   const float* turns_of_rows = nullptr;  // AttentionGradOperands' turns
-  KeepTable<kTileQueries<kDims> / kGroupRows> keep =
-      {};  // of what drops; rows are groups' keys, columns tiles
+  // Of what drops; rows are keys of a group, columns tiles.
+  KeepTable<kTileQueries<kDims> / kGroupRows> keep = {};
 };
 
 template <int kDims>

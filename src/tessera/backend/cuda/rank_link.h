@@ -1,12 +1,10 @@
 // How the ranks of a run on GPUs talk: chosen once, from where the ranks are. Asked by the CUDA device.
 //
-//   threads of one process, at most 64        their GPUs' memory, also of one GPU that they share, where
-//   these read
-//                                             each other's
-//   a GPU for each rank, and NCCL is found    NCCL; messages between ranks of one process by GPU memory. A
-//   rank alone,
-//                                             too, which is how the self test reaches it on one GPU
-//   otherwise                                 host memory: several processes on one GPU, or no NCCL
+//   threads of one process  memory of their GPUs, or of one that they share; up to 64 ranks, where the GPUs
+//                           read each other's
+//   a GPU for each rank     NCCL where it is found, pipelines' messages within a process by GPU memory; also
+//                           for a rank alone, by which the self test reaches NCCL on one GPU
+//   otherwise               host memory: several processes on one GPU, or no NCCL
 #pragma once
 
 #include <memory>

@@ -48,9 +48,11 @@ bool SideStream::finish() const {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + std::chrono::seconds(10);
   cudaError_t status = cudaSuccess;
-  while ((status = cudaStreamQuery(side_.get())) == cudaErrorNotReady && Clock::now() < end)
+  while ((status = cudaStreamQuery(side_.get())) == cudaErrorNotReady) {
+    cudaGetLastError();  // is remembered, and the next launch would be blamed for it
+    if (Clock::now() >= end) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  cudaGetLastError();  // "not ready" is remembered, and the next launch would be blamed for it
+  }
   return status != cudaErrorNotReady;
 }
 

@@ -9,19 +9,19 @@
 namespace tessera::cuda {
 namespace {
 
-using Scores = float[kTokens / 8][4];  // C tiles of 16 queries and all keys
+using Scores = float[kWholeHeadTokens / 8][4];  // C tiles of 16 queries and all keys
 
 template <bool kDrop>
 struct Tiles {
   HeadRows query, keys, values;
-  KeepTile<kDrop, kTokens, kTokens> keep;
+  KeepTile<kDrop, kWholeHeadTokens, kWholeHeadTokens> keep;
 };
 
 // Those of keys that a query does not see; `query` is the first of the scores.
 __device__ void hide_unseen(bool causal, int num_keys, int query, Scores& scores) {
   const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
-  for (int n = 0; n < kTokens / 8; ++n) {
+  for (int n = 0; n < kWholeHeadTokens / 8; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int key = 8 * n + 2 * t + i % 2, row = query + g + i / 2 * 8;
@@ -36,13 +36,13 @@ __device__ void exponentiate(float scale_log2, Scores& scores, float (&largest)[
   for (int half = 0; half < 2; ++half) {
     float most = -CUDART_INF_F;
 #pragma unroll
-    for (int n = 0; n < kTokens / 8; ++n)
+    for (int n = 0; n < kWholeHeadTokens / 8; ++n)
       most = fmaxf(most, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
     largest[half] = reduce_lanes<4>(most, Max{});
     const float shift = largest[half] * scale_log2;
     float total = 0;
 #pragma unroll
-    for (int n = 0; n < kTokens / 8; ++n) {
+    for (int n = 0; n < kWholeHeadTokens / 8; ++n) {
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
         scores[n][i] = exp2_approx(scores[n][i] * scale_log2 - shift);
@@ -50,6 +50,24 @@ __device__ void exponentiate(float scale_log2, Scores& scores, float (&largest)[
       }
     }
     totals[half] = reduce_lanes<4>(total, Sum{});
+  }
+}
+
+// A row's bits are 16 bytes: those of eight keys each.
+template <class Keep>
+__device__ void drop(const Keep& keep, int query, Scores& probs) {
+  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const auto row = *reinterpret_cast<const uint4*>(keep.bits[query + g + 8 * half]);
+    const std::uint32_t words[4] = {row.x >> (2 * t), row.y >> (2 * t), row.z >> (2 * t), row.w >> (2 * t)};
+#pragma unroll
+    for (int n = 0; n < kWholeHeadTokens / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (((words[n / 4] >> (n % 4 * 8 + i)) & 1) == 0) probs[n][2 * half + i] = 0;
+      }
+    }
   }
 }
 
@@ -71,11 +89,11 @@ __global__ void __launch_bounds__(kWholeHeadThreads, 2)
   const int query = static_cast<int>(threadIdx.x) / 32 * kTokensPerWarp;
   Scores scores = {};
 #pragma unroll
-  for (int k = 0; k < kHeadDims / 16; ++k) {
+  for (int k = 0; k < kWholeHeadDims / 16; ++k) {
     Fragment a;
     load_a(s.query, query, 16 * k, a);
 #pragma unroll
-    for (int n = 0; n < kTokens / 16; ++n) {
+    for (int n = 0; n < kWholeHeadTokens / 16; ++n) {
       Fragment keys;
       load_b_of_rows(s.keys, 16 * n, 16 * k, keys);
       multiply(a, keys[0], keys[1], scores[2 * n]);
@@ -83,28 +101,22 @@ __global__ void __launch_bounds__(kWholeHeadThreads, 2)
     }
   }
   const int num_keys = shape.num_keys(b);
-  if (shape.causal || num_keys < kTokens) hide_unseen(shape.causal, num_keys, query, scores);
+  if (shape.causal || num_keys < kWholeHeadTokens) hide_unseen(shape.causal, num_keys, query, scores);
   float largest[2], totals[2];
   exponentiate(shape.scale * kLog2E, scores, largest, totals);
   const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
-  if constexpr (kDrop) {
-#pragma unroll
-    for (int n = 0; n < kTokens / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        scores[n][i] *= s.keep.factor(query + g + i / 2 * 8, 8 * n + 2 * t + i % 2, 1.0f);
-    }
-  }
+  if constexpr (kDrop) drop(s.keep, query, scores);
 
   wait_for_copies<0>();
   __syncthreads();
-  float sums[kHeadDims / 8][4] = {};
+  if (query >= shape.seq) return;
+  float sums[kWholeHeadDims / 8][4] = {};
 #pragma unroll
-  for (int k = 0; k < kTokens / 16; ++k) {
+  for (int k = 0; k < kWholeHeadTokens / 16; ++k) {
     Fragment probs;
     as_a(scores[2 * k], scores[2 * k + 1], probs);
 #pragma unroll
-    for (int n = 0; n < kHeadDims / 16; ++n) {
+    for (int n = 0; n < kWholeHeadDims / 16; ++n) {
       Fragment values;
       load_b(s.values, 16 * k, 16 * n, values);
       multiply(probs, values[0], values[1], sums[2 * n]);

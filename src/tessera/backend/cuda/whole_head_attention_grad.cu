@@ -13,14 +13,14 @@ namespace {
 constexpr int kQueries = 32;
 
 using Scores = float[kQueries / 8][4];  // C tiles of 16 keys and 32 queries
-using Sums = float[kHeadDims / 8][4];
+using Sums = float[kWholeHeadDims / 8][4];
 
 template <bool kDrop>
 struct Tiles {
   HeadRows query, keys, values, dout;
-  SharedRows<kTokens, kTokens> dscores;  // of keys, by queries
-  float lse[kTokens], delta[kTokens];    // of queries; lse times log2(e)
-  KeepTile<kDrop, kTokens, kTokens> keep;
+  SharedRows<kWholeHeadTokens, kWholeHeadTokens> dscores;  // of keys, by queries
+  float lse[kWholeHeadTokens], delta[kWholeHeadTokens];    // of queries; lse times log2(e)
+  KeepTile<kDrop, kWholeHeadTokens, kWholeHeadTokens> keep;
 };
 
 struct GradPointers {
@@ -32,14 +32,14 @@ struct GradPointers {
 // What a thread adds up to delta: half a row of the output, zero behind the last token, with the row's lse.
 // On its way while the copies are.
 struct HalfRow {
-  static constexpr int kDims = kHeadDims / 2;
+  static constexpr int kDims = kWholeHeadDims / 2;
   int row, first;
   uint4 packs[kDims / 8] = {};
   float lse = 0;
 
   __device__ HalfRow(const AttentionShape& shape, const BFloat* out, const float* lse_of_rows)
       : row(static_cast<int>(threadIdx.x) / 2), first(static_cast<int>(threadIdx.x) % 2 * kDims) {
-    static_assert(kWholeHeadThreads == 2 * kTokens);
+    static_assert(kWholeHeadThreads == 2 * kWholeHeadTokens);
     if (row >= shape.seq) return;
     const auto* const from = reinterpret_cast<const uint4*>(out + row * shape.out_width() + first);
 #pragma unroll
@@ -70,7 +70,7 @@ __device__ void set_row_numbers(const HalfRow& half, Tiles<kDrop>& s) {
 template <bool kDrop>
 __device__ void make_scores(const Tiles<kDrop>& s, int key, int q0, Scores& scores, Scores& dprobs) {
 #pragma unroll
-  for (int k = 0; k < kHeadDims / 16; ++k) {
+  for (int k = 0; k < kWholeHeadDims / 16; ++k) {
     Fragment keys, values;
     load_a(s.keys, key, 16 * k, keys);
     load_a(s.values, key, 16 * k, values);
@@ -116,7 +116,7 @@ __device__ void differentiate(const AttentionShape& shape, int num_keys, const T
 // sums[16, dims] += a[16, 16] rows [row, row + 16)
 __device__ void add_product(const Fragment& a, const HeadRows& rows, int row, Sums& sums) {
 #pragma unroll
-  for (int n = 0; n < kHeadDims / 16; ++n) {
+  for (int n = 0; n < kWholeHeadDims / 16; ++n) {
     Fragment b;
     load_b(rows, row, 16 * n, b);
     multiply(a, b[0], b[1], sums[2 * n]);
@@ -125,8 +125,8 @@ __device__ void add_product(const Fragment& a, const HeadRows& rows, int row, Su
 }
 
 // A[16, 16] whose rows are the columns [column, column + 16), and whose columns the rows [row, row + 16).
-__device__ void load_a_of_columns(const SharedRows<kTokens, kTokens>& from, int row, int column,
-                                  Fragment& to) {
+__device__ void load_a_of_columns(const SharedRows<kWholeHeadTokens, kWholeHeadTokens>& from, int row,
+                                  int column, Fragment& to) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   load_matrices_transposed(&from.rows[row + lane / 16 * 8 + lane % 8][column + lane / 8 % 2 * 8], to);
 }
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(kWholeHeadThreads, 2)
   if (own >= shape.seq) return;
   Sums dquery = {};
 #pragma unroll
-  for (int k = 0; k < kTokens / 16; ++k) {
+  for (int k = 0; k < kWholeHeadTokens / 16; ++k) {
     Fragment a;
     load_a_of_columns(s.dscores, 16 * k, own, a);
     add_product(a, s.keys, 16 * k, dquery);

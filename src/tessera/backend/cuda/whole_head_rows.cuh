@@ -8,17 +8,17 @@
 
 namespace tessera::cuda {
 
-inline constexpr int kTokens = kMostWholeHeadTokens, kHeadDims = 64;
-inline constexpr int kTokensPerWarp = 16, kWholeHeadThreads = 32 * kTokens / kTokensPerWarp;
-inline constexpr int kPacksOfRow = kHeadDims / 8;
+inline constexpr int kWholeHeadDims = 64;
+inline constexpr int kTokensPerWarp = 16, kWholeHeadThreads = 32 * kWholeHeadTokens / kTokensPerWarp;
+inline constexpr int kPacksOfRow = kWholeHeadDims / 8;
 
-using HeadRows = SharedRows<kTokens, kHeadDims>;
+using HeadRows = SharedRows<kWholeHeadTokens, kWholeHeadDims>;
 
 // All rows of a head, zero behind the last token; on their way until the caller waits for its copies and the
 // block has synchronized.
 __device__ inline void begin_copy(const BFloat* head, std::int64_t row_stride, int seq, HeadRows& to) {
 #pragma unroll
-  for (int i = 0; i < kTokens * kPacksOfRow / kWholeHeadThreads; ++i) {
+  for (int i = 0; i < kWholeHeadTokens * kPacksOfRow / kWholeHeadThreads; ++i) {
     const int at = i * kWholeHeadThreads + static_cast<int>(threadIdx.x);
     const int row = at / kPacksOfRow, column = at % kPacksOfRow * 8;
     if (row < seq) {
@@ -31,13 +31,13 @@ __device__ inline void begin_copy(const BFloat* head, std::int64_t row_stride, i
 
 // The warp's 16 rows, from C tiles to a head, each row times its half's factor. They pass through the warp's
 // own rows of `through`, which nobody else may still read, to be written as whole lines.
-__device__ inline void store_own_rows(const float (&tiles)[kHeadDims / 8][4], const float (&factors)[2],
+__device__ inline void store_own_rows(const float (&tiles)[kWholeHeadDims / 8][4], const float (&factors)[2],
                                       int seq, HeadRows& through, BFloat* head, std::int64_t row_stride) {
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
   const int first = static_cast<int>(threadIdx.x) / 32 * kTokensPerWarp;
   __syncwarp();
 #pragma unroll
-  for (int n = 0; n < kHeadDims / 8; ++n) {
+  for (int n = 0; n < kWholeHeadDims / 8; ++n) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       *reinterpret_cast<std::uint32_t*>(&through.rows[first + g + 8 * half][8 * n + 2 * t]) =
