@@ -73,6 +73,19 @@ __device__ inline void as_a(const float (&left)[4], const float (&right)[4], Fra
   to[3] = round_pair(right[2], right[3]);
 }
 
+// sums[16, kDims] += a[16, 16] times the rows [row, row + 16)
+template <int kRows, int kDims>
+__device__ void add_product(const Fragment& a, const SharedRows<kRows, kDims>& rows, int row,
+                            float (&sums)[kDims / 8][4]) {
+#pragma unroll
+  for (int n = 0; n < kDims / 16; ++n) {
+    Fragment b;
+    load_b(rows, row, 16 * n, b);
+    multiply(a, b[0], b[1], sums[2 * n]);
+    multiply(a, b[2], b[3], sums[2 * n + 1]);
+  }
+}
+
 // Row g + 8 half of C tiles, times a factor, to row `to` of a head.
 template <int kTiles>
 __device__ void store_row(const float (&tiles)[kTiles][4], int half, float factor,

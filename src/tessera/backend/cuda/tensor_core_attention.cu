@@ -130,13 +130,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     for (int k = 0; k < kKeys / 16; ++k) {
       Fragment probs;
       as_a(scores[2 * k], scores[2 * k + 1], probs);
-#pragma unroll
-      for (int n = 0; n < kDims / 16; ++n) {
-        Fragment values;
-        load_b(s.values, 16 * k, 16 * n, values);
-        multiply(probs, values[0], values[1], sums[2 * n]);
-        multiply(probs, values[2], values[3], sums[2 * n + 1]);
-      }
+      add_product(probs, s.values, 16 * k, sums);
     }
   }
 #pragma unroll

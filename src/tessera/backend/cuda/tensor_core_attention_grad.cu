@@ -62,13 +62,7 @@ __device__ void add_weighted_rows(const ScoreTiles<kDims>& weights,
   for (int k = 0; k < kPassing<kDims> / 16; ++k) {
     Fragment a;
     as_a(weights[2 * k], weights[2 * k + 1], a);
-#pragma unroll
-    for (int n = 0; n < kDims / 16; ++n) {
-      Fragment b;
-      load_b(rows, 16 * k, 16 * n, b);
-      multiply(a, b[0], b[1], sums[2 * n]);
-      multiply(a, b[2], b[3], sums[2 * n + 1]);
-    }
+    add_product(a, rows, 16 * k, sums);
   }
 }
 

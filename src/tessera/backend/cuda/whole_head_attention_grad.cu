@@ -113,17 +113,6 @@ __device__ void differentiate(const AttentionShape& shape, int num_keys, const T
   }
 }
 
-// sums[16, dims] += a[16, 16] rows [row, row + 16)
-__device__ void add_product(const Fragment& a, const HeadRows& rows, int row, Sums& sums) {
-#pragma unroll
-  for (int n = 0; n < kWholeHeadDims / 16; ++n) {
-    Fragment b;
-    load_b(rows, row, 16 * n, b);
-    multiply(a, b[0], b[1], sums[2 * n]);
-    multiply(a, b[2], b[3], sums[2 * n + 1]);
-  }
-}
-
 // A[16, 16] whose rows are the columns [column, column + 16), and whose columns the rows [row, row + 16).
 __device__ void load_a_of_columns(const SharedRows<kWholeHeadTokens, kWholeHeadTokens>& from, int row,
                                   int column, Fragment& to) {
