@@ -178,8 +178,7 @@ std::string memory_taken_line(const TrainingStep& step, const Evaluator* evaluat
   }
   const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   return fmt::format(
-      "GPU memory: {:.0f} MB planned{}, {:.0f} MB taken from the driver, about 100 MB of it for kernels' "
-      "code "
+      "GPU memory: {:.0f} MB planned{}, {:.0f} MB taken from the driver, kernels' code included "
       "({:.0f} MB were in use before)",
       mb(planned), num_ranks > 1 ? fmt::format(" by {} ranks", num_ranks) : "",
       mb(device.used_bytes() - used_before), mb(used_before));

@@ -64,10 +64,10 @@ class RunReporter {
 // "7.2M parameters; planned memory 120 MB: weights ..."
 std::string memory_line(const TrainingStep& step, const Communicator* world);
 
-// "GPU memory: 12690 MB planned, 12800 MB taken from the driver, about 100 MB of it for kernels' code (570 MB
-// were in use before)": whether a device with memory of its own has given out what was planned, by all ranks
-// on it. `used_before` is its used_bytes() before any of them made its `step`; `evaluator` may be null.
-// Collective.
+// "GPU memory: 12690 MB planned, 12800 MB taken from the driver, kernels' code included (570 MB were in use
+// before)": whether a device with memory of its own has given out what was planned, by all ranks on it; code
+// is about 100 MB. `used_before` is its used_bytes() before any of them made its `step`; `evaluator` may be
+// null. Collective.
 std::string memory_taken_line(const TrainingStep& step, const Evaluator* evaluator, std::int64_t used_before);
 
 // Of a run that was resumed where no step is left: the numbers are those of the log's last line.

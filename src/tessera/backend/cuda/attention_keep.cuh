@@ -19,8 +19,8 @@ struct KeepTile {
     const std::uint64_t seed =
         static_cast<std::uint32_t>(key[0]) | std::uint64_t{static_cast<std::uint32_t>(key[1])} << 32;
     const std::uint64_t step = static_cast<std::uint32_t>(key[2]);
-    const std::int64_t sequence =
-        std::int64_t{key[3]} + b;  // before the loop, whose stores may be to the key
+    // Read before the loop, since the compiler takes its stores for ones to the key.
+    const std::int64_t sequence = std::int64_t{key[3]} + b;
     constexpr int kBlocks = kKeys / kKeysOfDropoutBlock;
     for (int i = static_cast<int>(threadIdx.x); i < kQueries * kBlocks; i += static_cast<int>(blockDim.x)) {
       const int q = i / kBlocks, block = i % kBlocks, first = k0 + block * kKeysOfDropoutBlock;

@@ -1,5 +1,4 @@
 #include "tessera/backend/cuda/attention_keep.cuh"
-#include "tessera/backend/cuda/attention_tiles.cuh"
 #include "tessera/backend/cuda/keep_words.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 
@@ -31,7 +30,7 @@ __global__ void __launch_bounds__(kGroupThreads)
 
 template <int kQueries>
 __global__ void __launch_bounds__(kGroupThreads)
-    keep_of_keys(AttentionShape shape, KeepTable<kQueries / 64> table) {
+    keep_of_keys(AttentionShape shape, KeepTable<kQueries / kGroupRows> table) {
   __shared__ KeepTile<true, kQueries, kGroupRows> keep;
   const int head = static_cast<int>(blockIdx.x), row = static_cast<int>(blockIdx.y),
             column = static_cast<int>(blockIdx.z);
@@ -41,7 +40,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   keep.fill(shape, head / shape.heads, head % shape.heads, first_query, first_key);
   __syncthreads();
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  KeepWords<kQueries / 64> own = {};
+  KeepWords<kQueries / kGroupRows> own = {};
 #pragma unroll
   for (int i = 0; i < kQueries / 2; ++i) {
     const std::uint32_t eight = keep.bits[i / 4 * 8 + i % 2 + lane % 4 * 2][2 * warp + i / 2 % 2];
@@ -65,7 +64,8 @@ void make_keep_of_queries(Context& context, const AttentionShape& shape, int mis
 }
 
 template <int kQueries>
-void make_keep_of_keys(Context& context, const AttentionShape& shape, const KeepTable<kQueries / 64>& table) {
+void make_keep_of_keys(Context& context, const AttentionShape& shape,
+                       const KeepTable<kQueries / kGroupRows>& table) {
   keep_of_keys<kQueries><<<grid_of(shape, table), kGroupThreads, 0, context.stream>>>(shape, table);
   check_cuda(cudaGetLastError(), "choose what attention drops");
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "tessera/backend/cuda/attention.h"
-#include "tessera/backend/cuda/group_sums.cuh"
+#include "tessera/backend/cuda/attention_tiles.cuh"
 
 namespace tessera::cuda {
 
@@ -47,6 +47,7 @@ void make_keep_of_queries(Context& context, const AttentionShape& shape, int mis
                           const KeepTable<2>& table);
 // Of scores[64 keys, kQueries queries]; rows of the table are keys.
 template <int kQueries>
-void make_keep_of_keys(Context& context, const AttentionShape& shape, const KeepTable<kQueries / 64>& table);
+void make_keep_of_keys(Context& context, const AttentionShape& shape,
+                       const KeepTable<kQueries / kGroupRows>& table);
 
 }  // namespace tessera::cuda

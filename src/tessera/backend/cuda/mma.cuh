@@ -86,6 +86,19 @@ __device__ void add_product(const Fragment& a, const SharedRows<kRows, kDims>& r
   }
 }
 
+// sums[16, 8 kTiles] += a[16, 16] times the transposed columns [column, column + 16) of rows from `row` on
+template <int kRows, int kDims, int kTiles>
+__device__ void add_product_with_rows(const Fragment& a, const SharedRows<kRows, kDims>& rows, int row,
+                                      int column, float (&sums)[kTiles][4]) {
+#pragma unroll
+  for (int n = 0; n < kTiles / 2; ++n) {
+    Fragment b;
+    load_b_of_rows(rows, row + 16 * n, column, b);
+    multiply(a, b[0], b[1], sums[2 * n]);
+    multiply(a, b[2], b[3], sums[2 * n + 1]);
+  }
+}
+
 // Row g + 8 half of C tiles, times a factor, to row `to` of a head.
 template <int kTiles>
 __device__ void store_row(const float (&tiles)[kTiles][4], int half, float factor,

@@ -1,11 +1,9 @@
 // Attention by tensor cores: a block has 64 queries of one head, 16 per warp, whose scores, probabilities and
 // sums stay in registers; tiles of 64 keys and values pass through shared memory.
-#include <math_constants.h>
-
-#include "tessera/backend/cuda/attention_keep.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/mma.cuh"
 #include "tessera/backend/cuda/reduce.cuh"
+#include "tessera/backend/cuda/score_tiles.cuh"
 
 namespace tessera::cuda {
 namespace {
@@ -20,20 +18,6 @@ struct Tiles {
   SharedRows<kKeys, kDims> keys, values;
   KeepTile<kDrop, kQueries, kKeys> keep;
 };
-
-// Hides the scores of keys that a query does not see, and of those from num_keys on. Scores are C tiles of
-// queries from `query` on.
-__device__ void hide_unseen(bool causal, int num_keys, int query, int k0, float (&scores)[kKeys / 8][4]) {
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
-#pragma unroll
-  for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int key = k0 + 8 * n + 2 * t + i % 2, row = query + g + i / 2 * 8;
-      if (key >= num_keys || (causal && key > row)) scores[n][i] = -CUDART_INF_F;
-    }
-  }
-}
 
 // What a thread knows of its two rows, g and g + 8.
 struct Rows {
@@ -63,18 +47,6 @@ __device__ void exponentiate(float scale_log2, float (&scores)[kKeys / 8][4], Ro
       }
     }
     rows.total[half] = rows.total[half] * corrections[half] + total;
-  }
-}
-
-// Zeroes what is dropped; `query` is the first row of the scores in the tile.
-template <class Keep>
-__device__ void drop(const Keep& keep, int query, float (&probs)[kKeys / 8][4]) {
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
-#pragma unroll
-  for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      probs[n][i] *= keep.factor(query + g + i / 2 * 8, 8 * n + 2 * t + i % 2, 1.0f);
   }
 }
 
@@ -108,13 +80,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     float scores[kKeys / 8][4] = {};
 #pragma unroll
     for (int k = 0; k < kDims / 16; ++k) {
-#pragma unroll
-      for (int n = 0; n < kKeys / 16; ++n) {
-        Fragment keys;
-        load_b_of_rows(s.keys, 16 * n, 16 * k, keys);
-        multiply(a[k], keys[0], keys[1], scores[2 * n]);
-        multiply(a[k], keys[2], keys[3], scores[2 * n + 1]);
-      }
+      add_product_with_rows(a[k], s.keys, 0, 16 * k, scores);
     }
     const bool all_seen = k0 + kKeys <= num_keys && (!shape.causal || k0 + kKeys <= query + 1);
     if (!all_seen) hide_unseen(shape.causal, num_keys, query, k0, scores);

@@ -1,9 +1,7 @@
 // The forward half: a warp has the scores of its 16 queries and all keys in registers.
-#include <math_constants.h>
-
-#include "tessera/backend/cuda/attention_keep.cuh"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/reduce.cuh"
+#include "tessera/backend/cuda/score_tiles.cuh"
 #include "tessera/backend/cuda/whole_head_rows.cuh"
 
 namespace tessera::cuda {
@@ -16,19 +14,6 @@ struct Tiles {
   HeadRows query, keys, values;
   KeepTile<kDrop, kWholeHeadTokens, kWholeHeadTokens> keep;
 };
-
-// Those of keys that a query does not see; `query` is the first of the scores.
-__device__ void hide_unseen(bool causal, int num_keys, int query, Scores& scores) {
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
-#pragma unroll
-  for (int n = 0; n < kWholeHeadTokens / 8; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int key = 8 * n + 2 * t + i % 2, row = query + g + i / 2 * 8;
-      if (key >= num_keys || (causal && key > row)) scores[n][i] = -CUDART_INF_F;
-    }
-  }
-}
 
 // Scores to exp(scale (score - largest)), of both of a lane's rows.
 __device__ void exponentiate(float scale_log2, Scores& scores, float (&largest)[2], float (&totals)[2]) {
@@ -53,24 +38,6 @@ __device__ void exponentiate(float scale_log2, Scores& scores, float (&largest)[
   }
 }
 
-// A row's bits are 16 bytes: those of eight keys each.
-template <class Keep>
-__device__ void drop(const Keep& keep, int query, Scores& probs) {
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const auto row = *reinterpret_cast<const uint4*>(keep.bits[query + g + 8 * half]);
-    const std::uint32_t words[4] = {row.x >> (2 * t), row.y >> (2 * t), row.z >> (2 * t), row.w >> (2 * t)};
-#pragma unroll
-    for (int n = 0; n < kWholeHeadTokens / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        if (((words[n / 4] >> (n % 4 * 8 + i)) & 1) == 0) probs[n][2 * half + i] = 0;
-      }
-    }
-  }
-}
-
 template <bool kDrop>
 __global__ void __launch_bounds__(kWholeHeadThreads, 2)
     whole_head_outputs(AttentionShape shape, const BFloat* qkv, BFloat* out, float* lse) {
@@ -92,16 +59,10 @@ __global__ void __launch_bounds__(kWholeHeadThreads, 2)
   for (int k = 0; k < kWholeHeadDims / 16; ++k) {
     Fragment a;
     load_a(s.query, query, 16 * k, a);
-#pragma unroll
-    for (int n = 0; n < kWholeHeadTokens / 16; ++n) {
-      Fragment keys;
-      load_b_of_rows(s.keys, 16 * n, 16 * k, keys);
-      multiply(a, keys[0], keys[1], scores[2 * n]);
-      multiply(a, keys[2], keys[3], scores[2 * n + 1]);
-    }
+    add_product_with_rows(a, s.keys, 0, 16 * k, scores);
   }
   const int num_keys = shape.num_keys(b);
-  if (shape.causal || num_keys < kWholeHeadTokens) hide_unseen(shape.causal, num_keys, query, scores);
+  if (shape.causal || num_keys < kWholeHeadTokens) hide_unseen(shape.causal, num_keys, query, 0, scores);
   float largest[2], totals[2];
   exponentiate(shape.scale * kLog2E, scores, largest, totals);
   const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;

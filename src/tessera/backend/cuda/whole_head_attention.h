@@ -8,10 +8,10 @@
 
 namespace tessera::cuda {
 
-inline constexpr int kWholeHeadTokens = 128;
+inline constexpr int kWholeHeadTokens = 128, kWholeHeadDims = 64;
 
 inline bool suits_whole_head_kernels(const AttentionShape& shape) {
-  return shape.seq <= kWholeHeadTokens && shape.head_dim == 64 && shape.group() == 1;
+  return shape.seq <= kWholeHeadTokens && shape.head_dim == kWholeHeadDims && shape.group() == 1;
 }
 
 // For such shapes. `delta` is not used.

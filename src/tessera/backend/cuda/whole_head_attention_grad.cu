@@ -74,16 +74,8 @@ __device__ void make_scores(const Tiles<kDrop>& s, int key, int q0, Scores& scor
     Fragment keys, values;
     load_a(s.keys, key, 16 * k, keys);
     load_a(s.values, key, 16 * k, values);
-#pragma unroll
-    for (int n = 0; n < kQueries / 16; ++n) {
-      Fragment b;
-      load_b_of_rows(s.query, q0 + 16 * n, 16 * k, b);
-      multiply(keys, b[0], b[1], scores[2 * n]);
-      multiply(keys, b[2], b[3], scores[2 * n + 1]);
-      load_b_of_rows(s.dout, q0 + 16 * n, 16 * k, b);
-      multiply(values, b[0], b[1], dprobs[2 * n]);
-      multiply(values, b[2], b[3], dprobs[2 * n + 1]);
-    }
+    add_product_with_rows(keys, s.query, q0, 16 * k, scores);
+    add_product_with_rows(values, s.dout, q0, 16 * k, dprobs);
   }
 }
 

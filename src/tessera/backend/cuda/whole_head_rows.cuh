@@ -8,7 +8,6 @@
 
 namespace tessera::cuda {
 
-inline constexpr int kWholeHeadDims = 64;
 inline constexpr int kTokensPerWarp = 16, kWholeHeadThreads = 32 * kWholeHeadTokens / kTokensPerWarp;
 inline constexpr int kPacksOfRow = kWholeHeadDims / 8;
 
