@@ -17,12 +17,12 @@
 #   memory     the driver reports what was planned, and nothing is allocated once steps run; nothing else may use the
 #              GPU meanwhile
 #   memcheck   compute-sanitizer's memcheck on the self test
-#   racecheck  its racecheck, op by op, on the self test's smaller cases: no hazard in a kernel of ours
-#   racecheck-large  likewise on the others; some ops take minutes
+#   racecheck  its racecheck on the self test's smaller cases: no hazard in a kernel of ours
+#   racecheck-large  likewise on the others, case by case; some take minutes
 #
 # FOLDER has the programs (build/bin, or one made by scripts/bundle.sh). The text is that of
 # scripts/quickstart_data.sh, made beforehand on a machine that can. --ops: memcheck and racecheck look at these alone
-# (`tessera selftest --list` names all), as together they take long. A program that runs for more
+# (`tessera selftest --list`: the first word of a name), as together they take long. A program that runs for more
 # than SECONDS (600) has failed. --at-once: so many golden runs, curves or ops side by side on the GPU (1). Several calls
 # of this script with different parts may run at the same time, but not with memory; the speeds that the self test
 # prints then mean nothing. What a part prints is kept in build/test_gpu/PART.
@@ -324,49 +324,50 @@ part_memory() {
     optimizer.gradient_dtype=bf16
 }
 
-# NCCL asks for kernels that a card may not have, and is answered by an error that it expects.
-part_memcheck() {
-  local op list
-  list=${ops:-$(run tessera selftest --list)}
-  for op in $list; do
-    beside check "memcheck $op" timeout -k 30 "$limit" compute-sanitizer --tool memcheck --report-api-errors no \
-      --error-exitcode 1 "$programs/tessera" selftest --device cuda --untimed --op "$op"
+# shares CASES MOST COMMAND...: COMMAND OP SHARE for every op's cases, cut into shares of at most so many, so that neither
+# the longest op nor a case that hangs holds up the rest.
+shares() {
+  local cases=$1 most=$2 names=$logs/cases op count number
+  run tessera selftest "$cases" --list >"$names" || { check "$part: its cases" false; return; }
+  for op in ${ops:-$(sed 's/[ +].*//' "$names" | sort -u)}; do
+    count=$(grep -c "^${op}[ +]" "$names") || check "$part $op: has no such case" run tessera selftest --list --op "$op"
+    count=$(((count + most - 1) / most))
+    for ((number = 1; number <= count; ++number)); do
+      beside check "$part $op, $number of $count" "${@:3}" "$op" "$number/$count"
+    done
   done
   wait
 }
 
-# no_own_hazard CASES OP FILTER...: a sanitizer that ends before its summary, or stops printing, has shown nothing.
+# NCCL asks for kernels that a card may not have, and is answered by an error that it expects.
+no_bad_access() {
+  timeout -k 30 "$limit" compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 \
+    "$programs/tessera" selftest --device cuda --untimed --op "$1" --share "$2"
+}
+part_memcheck() { shares --untimed 40 no_bad_access; }
+
+# A sanitizer that ends before its summary, or stops printing, has shown nothing. With a filter it fails itself at
+# cuBLAS's first product in bf16; without one it reports hazards inside cuBLAS, too. So products are checked without, and
+# only hazards in kernels of ours count.
+#
+# no_own_hazard CASES OP SHARE
 no_own_hazard() {
-  local cases=$1 op=$2 log most=100000
-  shift 2
-  log=$logs/racecheck_$op.full
-  timeout -k 30 "$limit" compute-sanitizer --tool racecheck --print-limit $most "$@" \
-    "$programs/tessera" selftest --device cuda "$cases" --op "$op" >"$log" 2>&1 || { tail -n 100 "$log"; return 1; }
+  local cases=$1 op=$2 share=$3 log most=100000 filter=(--kernel-name kernel_substring=tessera)
+  [[ $op == linear* || $op == matmul ]] && filter=()
+  log=$logs/$op-${share/\//-of-}.full
+  timeout -k 30 "$limit" compute-sanitizer --tool racecheck --print-limit $most "${filter[@]}" \
+    "$programs/tessera" selftest --device cuda "$cases" --op "$op" --share "$share" >"$log" 2>&1 ||
+    { tail -n 100 "$log"; return 1; }
   grep 'RACECHECK SUMMARY' "$log" || return 1
-  if [ $# -gt 0 ]; then  # all that it has looked at is ours
+  if [ ${#filter[@]} -gt 0 ]; then  # all that it has looked at is ours
     grep -q 'SUMMARY: 0 hazards' "$log"
   else
     ! grep -E '(Race reported|hazard).*tessera::' "$log" &&
       [ "$(sed -nE 's/.*RACECHECK SUMMARY: ([0-9]+) hazards.*/\1/p' "$log")" -lt $most ]
   fi
 }
-
-# With a filter the sanitizer itself fails at cuBLAS's first product in bf16; without one it reports hazards inside
-# cuBLAS, too. So products are checked without, and only hazards in kernels of ours count.
-#
-# racecheck CASES
-racecheck() {
-  local op list filter
-  list=${ops:-$(run tessera selftest --list "$1")}
-  for op in $list; do
-    filter=(--kernel-name kernel_substring=tessera)
-    [[ $op == linear* || $op == matmul ]] && filter=()
-    beside check "racecheck $1 $op" no_own_hazard "$1" "$op" "${filter[@]}"
-  done
-  wait
-}
-part_racecheck() { racecheck --brief; }
-part_racecheck_large() { racecheck --large; }
+part_racecheck() { shares --brief 40 no_own_hazard --brief; }
+part_racecheck_large() { shares --large 1 no_own_hazard --large; }
 
 for part in "${parts[@]}"; do
   logs=build/test_gpu/$part

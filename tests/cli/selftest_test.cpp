@@ -1,6 +1,7 @@
 // `tessera selftest` as a user runs it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "cli/program_test_folder.h"
@@ -34,12 +35,43 @@ TEST_F(SelftestCommandTest, PairsAreCasesOfTheirFirstOp) {
   }
 }
 
-TEST_F(SelftestCommandTest, ListsOpsAsOneOptionTakesThem) {
-  EXPECT_EQ(expect_success({"selftest", "--list", "--op", "add+rms_norm"}).out, "add\n");
-  const std::string all = "\n" + expect_success({"selftest", "--list", "--brief"}).out;
-  for (const std::string op : {"adamw", "attention", "linear", "linear_cross_entropy_grad"})
-    EXPECT_NE(all.find("\n" + op + "\n"), std::string::npos) << all;
-  EXPECT_EQ(all.find('+'), std::string::npos) << all;
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_F(SelftestCommandTest, ListsCasesAsTheyAreMatched) {
+  const std::vector<std::string> all = lines_of(expect_success({"selftest", "--list", "--op", "rope"}).out);
+  ASSERT_GT(all.size(), 2U);
+  for (const std::string& name : all) {
+    const std::string run = expect_success({"selftest", "--list", "--op", "rope", "--match", name}).out;
+    EXPECT_NE(("\n" + run).find("\n" + name + "\n"), std::string::npos) << name << "\n" << run;
+  }
+  const std::string one = expect_success({"selftest", "--device", "cpu", "--match", all[0] + ", back"}).out;
+  EXPECT_NE(one.find("ok     " + all[0] + ", back"), std::string::npos) << one;
+  EXPECT_NE(one.find("selftest on cpu: 1 cases passed, 0 failed"), std::string::npos) << one;
+}
+
+// Every case is in one of them.
+TEST_F(SelftestCommandTest, SharesAreTheWhole) {
+  const std::vector<std::string> which{"selftest", "--list", "--brief", "--op", "softmax_cross_entropy"};
+  std::vector<std::string> all = lines_of(expect_success(which).out), of_shares;
+  for (const std::string share : {"1/3", "2/3", "3/3"}) {
+    std::vector<std::string> arguments = which;
+    arguments.insert(arguments.end(), {"--share", share});
+    for (const std::string& name : lines_of(expect_success(arguments).out)) of_shares.push_back(name);
+  }
+  std::ranges::sort(all);
+  std::ranges::sort(of_shares);
+  EXPECT_EQ(of_shares, all);
+  for (const std::string share : {"0/3", "4/3", "1", "1/", "/3", "1/3x", "-1/3", "1/0", " 1/3"}) {
+    expect_refusal({"selftest", "--list", "--share", share}, {"--share: found '" + share + "', expected K/N"},
+                   1);
+  }
+  expect_refusal({"selftest", "--list", "--share", "1/100000"},
+                 {"--share 1/100000: there are ", " cases only"}, 1);
 }
 
 // Together they are the whole of it.
@@ -73,6 +105,7 @@ TEST_F(SelftestCommandTest, UnknownOpsAndDevicesAreRefused) {
   expect_refusal({"selftest", "--list", "--op", "nosuch"}, {"--op nosuch", "no op of this name"}, 1);
   expect_refusal({"selftest", "--device", "cpu", "--pairs", "--op", "rope"},
                  {"--op rope", "no pair of this name"}, 1);
+  expect_refusal({"selftest", "--op", "rope", "--match", "nosuch"}, {"--match 'nosuch'", "leave no case"}, 1);
   for (const std::string device : {"tpu", "null"}) {
     expect_refusal({"selftest", "--device", device},
                    {"--device: found '" + device + "', expected cpu or cuda\n"}, 1);

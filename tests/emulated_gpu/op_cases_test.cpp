@@ -36,7 +36,7 @@ void expect_passed(const OpCase& op_case, const CaseResult& result) {
 }
 
 TEST(OpCasesTest, TheGpuAgreesWithTheCpu) {
-  SelftestDevices all{devices(0), [] { return devices(0); }};
+  SelftestDevices all{devices(0), [](int) { return devices(0); }};
   std::set<std::string> run, there;
   for (const OpCase& op_case : op_cases()) {
     there.insert(case_ops(op_case));
@@ -53,8 +53,7 @@ TEST(OpCasesTest, TheGpuAgreesWithTheCpu) {
 
 TEST(OpCasesTest, RanksWithAGpuEachAgreeThroughNccl) {
   emulated::set_num_gpus(4, false);
-  int gpu = 0;
-  SelftestDevices all{devices(0), [&] { return devices(gpu++); }};
+  SelftestDevices all{devices(0), [](int rank) { return devices(rank); }};
   int cases = 0;
   for (const OpCase& op_case : op_cases()) {
     if (op_case.mesh.num_ranks() == 1 || elems_of(op_case) > most_elems(op_case)) continue;

@@ -29,7 +29,7 @@ TEST(SelftestTest, EveryOpHasACase) {
 }
 
 TEST(SelftestTest, TheCpuAgreesWithItself) {
-  SelftestDevices devices{{make_cpu(), make_cpu()}, [] { return DevicePair{make_cpu(), make_cpu()}; }};
+  SelftestDevices devices{{make_cpu(), make_cpu()}, [](int) { return DevicePair{make_cpu(), make_cpu()}; }};
   for (const OpCase& op_case : op_cases()) {
     std::int64_t elems = 0;
     for (const CaseInput& input : all_inputs(op_case)) elems += input.type.shape.num_elems();

@@ -1,8 +1,8 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
-#include <set>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/options.h"
@@ -14,19 +14,18 @@ namespace tessera {
 namespace {
 
 struct SelftestArguments {
-  std::string device = "cuda", op;
+  std::string device = "cuda", op, match, share;
   std::int64_t seed = 1234;
   bool pairs = false, small = false, untimed = false, brief = false, large = false, quiet = false,
        list = false, no_cudnn = false;
 };
 
-// Ranks are threads already, so each has one of its own.
-DevicePair make_devices(const std::string& device, bool cudnn, int threads) {
+DevicePair make_devices(const SelftestArguments& arguments, int rank, int threads) {
   RunConfig reference, tested;
-  apply_overrides(tested, std::vector<std::string>{"device=" + device});
-  tested.cuda.cudnn = cudnn;
+  apply_overrides(tested, std::vector<std::string>{"device=" + arguments.device});
+  tested.cuda.cudnn = !arguments.no_cudnn;
   reference.threads = tested.threads = threads;
-  return {make_device(reference), make_computing_device(tested)};
+  return {make_device_of_rank(reference, rank), make_device_of_rank(tested, rank)};
 }
 
 // What the work amounts to: by arithmetic where there is much of it per byte, else by bytes.
@@ -92,21 +91,44 @@ std::int64_t most_elements(const OpCase& op_case) {
   return most;
 }
 
-bool is_asked_for(const OpCase& op_case, const SelftestArguments& arguments) {
-  if (arguments.small && op_case.large) return false;
-  if (arguments.brief && most_elements(op_case) > kBriefElements) return false;
-  if (arguments.large && most_elements(op_case) <= kBriefElements) return false;
+bool is_of_op(const OpCase& op_case, const SelftestArguments& arguments) {
   if (arguments.pairs && !op_case.next) return false;
   return arguments.op.empty() || arguments.op == op_name(op_case.op) || arguments.op == case_ops(op_case);
 }
 
-// A pair is listed as its first op.
-void list_ops(const std::vector<OpCase>& all, const SelftestArguments& arguments) {
-  std::set<std::string_view> names;
-  for (const OpCase& op_case : all) {
-    if (is_asked_for(op_case, arguments)) names.insert(op_name(op_case.op));
-  }
-  for (const std::string_view name : names) fmt::print("{}\n", name);
+bool is_asked_for(const OpCase& op_case, const SelftestArguments& arguments) {
+  if (arguments.small && op_case.large) return false;
+  if (arguments.brief && most_elements(op_case) > kBriefElements) return false;
+  if (arguments.large && most_elements(op_case) <= kBriefElements) return false;
+  return case_name(op_case).find(arguments.match) != std::string::npos;
+}
+
+// The cases that --share names of these: shares differ by one case at most, and each has some of every kind.
+std::vector<OpCase> share_of(const std::string& share, std::vector<OpCase> cases) {
+  if (share.empty()) return cases;
+  std::size_t number = 0, shares = 0;
+  const char* const end = share.data() + share.size();
+  const auto [slash, error] = std::from_chars(share.data(), end, number);
+  const bool whole = error == std::errc() && slash != end && *slash == '/' &&
+                     std::from_chars(slash + 1, end, shares).ptr == end;
+  TS_CHECK(whole && number >= 1 && number <= shares,
+           "--share: found '{}', expected K/N, the K-th share of N, as 2/4", share);
+  TS_CHECK(shares <= cases.size(), "--share {}: there are {} cases only", share, cases.size());
+  std::vector<OpCase> own;
+  for (std::size_t i = number - 1; i < cases.size(); i += shares) own.push_back(std::move(cases[i]));
+  return own;
+}
+
+std::vector<OpCase> cases_asked_for(const SelftestArguments& arguments) {
+  std::vector<OpCase> cases = op_cases();
+  std::erase_if(cases, [&](const OpCase& op_case) { return !is_of_op(op_case, arguments); });
+  TS_CHECK(!cases.empty(), "--op {}: there is no {} of this name", arguments.op,
+           arguments.pairs ? "pair" : "op");
+  std::erase_if(cases, [&](const OpCase& op_case) { return !is_asked_for(op_case, arguments); });
+  TS_CHECK(!cases.empty(),
+           "--match '{}', --small, --brief and --large leave no case; without them, --list prints all names",
+           arguments.match);
+  return share_of(arguments.share, std::move(cases));
 }
 
 }  // namespace
@@ -119,6 +141,10 @@ int selftest_command(int argc, const char* const* argv) {
   options.option("--device NAME", &arguments.device, "the device to test: cuda, or cpu against itself");
   options.option("--seed N", &arguments.seed, "of the operands");
   options.option("--op NAME", &arguments.op, "only this op's cases, or a pair's: add, add+rms_norm");
+  options.option("--match TEXT", &arguments.match,
+                 "only cases that have it in their name: bf16, 'heads of 128'");
+  options.option("--share K/N", &arguments.share,
+                 "the K-th of N shares of the cases, for N programs side by side");
   options.flag("--pairs", &arguments.pairs, "only the cases of two ops that a device may run as one");
   options.flag("--small", &arguments.small, "leave out the cases that take a CPU long");
   options.flag("--untimed", &arguments.untimed, "time nothing: for compute-sanitizer");
@@ -130,27 +156,25 @@ int selftest_command(int argc, const char* const* argv) {
   options.flag("--no-cudnn", &arguments.no_cudnn,
                "attention as where cuDNN is not installed (cuda.cudnn=false)");
   options.flag("--quiet", &arguments.quiet, "print only what fails");
-  options.flag("--list", &arguments.list, "only name the ops that would run, as --op takes them");
+  options.flag("--list", &arguments.list, "only print the names of the cases that would run");
   if (const Parsed parsed = options.parse(argc, argv); !parsed.run) return report(parsed);
   TS_CHECK(arguments.device == "cpu" || arguments.device == "cuda",
            "--device: found '{}', expected cpu or cuda", arguments.device);
   TS_CHECK(!arguments.brief || !arguments.large, "--brief and --large leave nothing");
 
-  const std::vector<OpCase> all = op_cases();
-  TS_CHECK(std::ranges::any_of(all, [&](const OpCase& c) { return is_asked_for(c, arguments); }),
-           "--op {}: there is no {} of this name", arguments.op, arguments.pairs ? "pair" : "op");
+  const std::vector<OpCase> cases = cases_asked_for(arguments);
   if (arguments.list) {
-    list_ops(all, arguments);
+    for (const OpCase& op_case : cases) fmt::print("{}\n", case_name(op_case));
     return 0;
   }
   keep_freed_memory();
-  SelftestDevices devices{make_devices(arguments.device, !arguments.no_cudnn, 0),
-                          [&] { return make_devices(arguments.device, !arguments.no_cudnn, 1); }};
+  // Ranks are threads already, so each has one of its own.
+  SelftestDevices devices{make_devices(arguments, 0, 0),
+                          [&](int rank) { return make_devices(arguments, rank, 1); }};
   Tally tally;
-  if (arguments.op.empty() && !arguments.pairs) check_and_print_link(*devices.alone.tested, arguments, tally);
-  for (const OpCase& op_case : all) {
-    if (is_asked_for(op_case, arguments)) run_and_print(op_case, devices, arguments, tally);
-  }
+  if (arguments.op.empty() && !arguments.pairs && arguments.match.empty())
+    check_and_print_link(*devices.alone.tested, arguments, tally);
+  for (const OpCase& op_case : cases) run_and_print(op_case, devices, arguments, tally);
   for (const std::string& remark : devices.alone.tested->remarks()) fmt::print("{}\n", remark);
   fmt::print("{} on {}: {} cases passed, {} failed\n", "selftest", arguments.device, tally.passed,
              tally.failed.size());

@@ -109,6 +109,8 @@ constexpr HeadsCase kHeadsCases[] = {{2, 1, {4, 4, 64}},
                                      {1, 777, {3, 3, 128}},
                                      {1, 200, {300, 300, 64}},  // more tiles than a GPU takes at once
                                      {1, 130, {300, 100, 128}},
+                                     {1, 200, {300, 300, 64}, true, false, false, 0.1},
+                                     {2, 130, {150, 150, 128}, true, false, false, 0.1},
                                      {8, 1024, {12, 12, 64}, true, true},
                                      {1, 2048, {16, 4, 128}, true, true},
                                      {16, 128, {16, 16, 64}, false, true},

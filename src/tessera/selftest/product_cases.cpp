@@ -106,11 +106,12 @@ void add_product_cases(std::vector<OpCase>& cases) {
                                // One that leaves no room beside it, and one that has not enough there.
                                {9, 16, 100352, 9},
                                {9, 16, 120001, 9},
+                               {9, 16, 300032, 9},
                                // Words of GPT-2 and of Qwen2; then more chunks than one on every device.
                                {512, 96, 50257, 192, true},
                                {2048, 768, 50304, 1024, true},
                                {300, 64, 152064, 100, true},
-                               {2100, 16, 300001, 64, true}}) {
+                               {2100, 16, 300032, 64, true}}) {
       add_loss(cases, t, s);
     }
   }

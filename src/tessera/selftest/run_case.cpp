@@ -177,7 +177,8 @@ CaseResult run_case(const OpCase& op_case, SelftestDevices& devices, const CaseO
   const int num_ranks = op_case.mesh.num_ranks();
   if (num_ranks == 1 && !op_case.grouped)
     return run_rank(op_case, *devices.alone.reference, *devices.alone.tested, nullptr, options);
-  while (std::ssize(devices.of_ranks) < num_ranks) devices.of_ranks.push_back(devices.make_for_rank());
+  for (int rank = static_cast<int>(devices.of_ranks.size()); rank < num_ranks; ++rank)
+    devices.of_ranks.push_back(devices.make_for_rank(rank));
   CaseResult all;
   std::mutex mutex;
   run_local_ranks(num_ranks, [&](Communicator& world) {

@@ -27,7 +27,7 @@ struct DevicePair {
 // Each rank of a case with several has a pair of its own, made when it is first needed and kept.
 struct SelftestDevices {
   DevicePair alone;
-  std::function<DevicePair()> make_for_rank;
+  std::function<DevicePair(int rank)> make_for_rank;
   std::vector<DevicePair> of_ranks = {};
 };
 

@@ -110,14 +110,9 @@ std::vector<int> parse_counts(std::string_view key, std::string_view text) {
   return counts;
 }
 
-}  // namespace
-
-std::unique_ptr<Device> make_device(const RunConfig& config, Communicator* world) {
-  if (config.device == DeviceName::null) return make_null_device();
-  // Without a world the ranks are threads that the caller starts.
-  const std::int64_t ranks =
-      world ? ranks_on_same_cores(*world) : config.parallel.tp * config.parallel.pp * config.parallel.dp;
-  const std::int64_t share = std::max<std::int64_t>(1, num_usable_cores() / ranks);
+// So many ranks share the cores, unless the config says how many threads each has.
+std::unique_ptr<Device> make_device(const RunConfig& config, std::int64_t sharers, int rank_on_host) {
+  const std::int64_t share = std::max<std::int64_t>(1, num_usable_cores() / sharers);
   auto cpu = make_cpu_device(static_cast<int>(config.threads > 0 ? config.threads : share));
   if (config.device != DeviceName::cuda) return cpu;
   CudaOptions options{.graphs = config.cuda.graphs,
@@ -127,16 +122,33 @@ std::unique_ptr<Device> make_device(const RunConfig& config, Communicator* world
     options.choices = read_file(config.cuda.tuning);
     options.choices_file = config.cuda.tuning;
   }
-  const int num_gpus = num_cuda_gpus();
-  const int ordinal = world == nullptr || num_gpus == 0 ? 0 : rank_on_host(*world) % num_gpus;
-  return make_cuda_device(ordinal, std::move(cpu), options);
+  return make_cuda_device(rank_on_host % std::max(1, num_cuda_gpus()), std::move(cpu), options);
 }
 
-std::unique_ptr<Device> make_computing_device(const RunConfig& config, Communicator* world) {
+void refuse_null(const RunConfig& config) {
   TS_CHECK(
       config.device != DeviceName::null,
       "device: found null, expected cpu or cuda: the null device computes nothing, it is for `tessera plan`");
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(const RunConfig& config, Communicator* world) {
+  if (config.device == DeviceName::null) return make_null_device();
+  // Without a world the ranks are threads that the caller starts.
+  const std::int64_t sharers =
+      world ? ranks_on_same_cores(*world) : config.parallel.tp * config.parallel.pp * config.parallel.dp;
+  return make_device(config, sharers, world ? rank_on_host(*world) : 0);
+}
+
+std::unique_ptr<Device> make_computing_device(const RunConfig& config, Communicator* world) {
+  refuse_null(config);
   return make_device(config, world);
+}
+
+std::unique_ptr<Device> make_device_of_rank(const RunConfig& config, int rank_on_host) {
+  refuse_null(config);
+  return make_device(config, 1, rank_on_host);
 }
 
 std::unique_ptr<Device> make_planning_device(const RunConfig& config) {

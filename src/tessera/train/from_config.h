@@ -20,6 +20,8 @@ std::unique_ptr<Device> make_device(const RunConfig& config, Communicator* world
 std::unique_ptr<Device> make_planning_device(const RunConfig& config);
 // Refuses device = null, which plans a step but has no memory to run it in.
 std::unique_ptr<Device> make_computing_device(const RunConfig& config, Communicator* world = nullptr);
+// Likewise, of one of a machine's ranks, which meet nobody for it.
+std::unique_ptr<Device> make_device_of_rank(const RunConfig& config, int rank_on_host);
 
 // From model.config, or from the inline keys. tokenizer_vocab_size is 0 without a tokenizer.
 std::unique_ptr<Model> make_model(const RunConfig& config, std::int64_t tokenizer_vocab_size);
