@@ -145,6 +145,8 @@ OpFamily attention_family() {
        AttentionAttrs{.heads = {2, 1, 4}, .dropout = 1},
        {qkv, kDropoutKeyType},
        {"dropout is 1"}},
+      {Op::attention, AttentionAttrs{{2, 1, 4}, 0.0, true}, {qkv}, {"scale is 0", "more than 0"}},
+      {Op::attention_grad, AttentionAttrs{{2, 1, 4}, -0.5, true}, {out, qkv, out, lse}, {"scale is -0.5"}},
       {Op::attention_grad, drops, {out, qkv, out, lse, i32({2, 1})}, {"i32[2,1]", "i32[4]"}},
       {Op::attention_grad, attrs, {out, qkv, out, lse, i32({1, 1})}, {"[1,1]", "[2,1]"}},
       {Op::attention_grad, attrs, {f64({2, 5, 16}), qkv, out, lse}, {"f64[2,5,16]", "f64[2,5,8]"}},

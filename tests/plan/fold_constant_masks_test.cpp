@@ -179,7 +179,7 @@ TEST(FoldConstantMasks, GradientsAreThoseOfTheWrittenForm) {
 // One head over columns 0 to 4, 4 to 8 and 8 to 12 of qkv, with one thing changed by each case.
 struct OneHead {
   std::int64_t k_begin = 4;
-  double mask_scale = 1.0;
+  double mask_scale = 1.0, query_scale = 1.0;
   bool constant_mask = true, masked = true, transpose = true, second_reader = false;
 };
 Graph one_head(const OneHead& c) {
@@ -189,7 +189,8 @@ Graph one_head(const OneHead& c) {
   const ValueId mask = c.constant_mask
                            ? scale(graph, "mask", causal_mask(graph, "triangle", DType::f32, 4), c.mask_scale)
                            : given;
-  const ValueId q = slice(graph, "q", qkv, 0, 4), k = slice(graph, "k", qkv, c.k_begin, 4);
+  const ValueId q = scale(graph, "scaled", slice(graph, "q", qkv, 0, 4), c.query_scale);
+  const ValueId k = slice(graph, "k", qkv, c.k_begin, 4);
   ValueId scores = matmul(graph, "qk", q, k, {.transpose_b = c.transpose});
   if (c.masked) scores = add(graph, "masked", scores, mask);
   const ValueId weights = softmax(graph, "weights", scores);
@@ -201,8 +202,8 @@ Graph one_head(const OneHead& c) {
 TEST(FoldConstantMasks, LeavesWhatIsNotCausalAttention) {
   EXPECT_EQ(fold_constant_masks(one_head({})).names, std::vector<std::string>{"pv"});
   for (const OneHead& c :
-       {OneHead{.k_begin = 0}, OneHead{.mask_scale = -1.0}, OneHead{.constant_mask = false},
-        OneHead{.masked = false}, OneHead{.transpose = false}}) {
+       {OneHead{.k_begin = 0}, OneHead{.mask_scale = -1.0}, OneHead{.query_scale = -1.0},
+        OneHead{.constant_mask = false}, OneHead{.masked = false}, OneHead{.transpose = false}}) {
     const Graph graph = one_head(c);
     const FoldedMasks folded = fold_constant_masks(graph);
     EXPECT_TRUE(folded.names.empty());
@@ -218,7 +219,7 @@ TEST(FoldConstantMasks, KeepsWhatSomethingElseReads) {
   EXPECT_NE(folded.graph.find_output("weights"), kNoValue);
   std::vector<std::string> ops;
   for (const Node& node : folded.graph.nodes()) ops.emplace_back(op_name(node.op));
-  EXPECT_EQ(ops, (std::vector<std::string>{"causal_mask", "scale", "slice", "slice", "matmul", "add",
+  EXPECT_EQ(ops, (std::vector<std::string>{"causal_mask", "scale", "slice", "scale", "slice", "matmul", "add",
                                            "softmax", "attention"}));
 }
 

@@ -154,8 +154,9 @@ class CountingDevice final : public ProxyDevice {
     return first.op == Op::mul && second.op == Op::add;
   }
   bool captures() const override { return true; }
-  void begin_capture() override { noting_ = true; }
-  std::unique_ptr<CapturedWork> end_capture() override {
+  std::unique_ptr<CapturedWork> capture(const std::function<void()>& give_work) override {
+    noting_ = true;
+    give_work();
     noting_ = false;
     return std::make_unique<Replay>(log, std::to_string(std::exchange(noted_, 0)) + " captured");
   }

@@ -83,5 +83,25 @@ TEST_F(TrainerRanksTest, BadValidationTokensOfOneRankEndTheRun) {
   expect_error([&] { train_both(other); }, {"rank 1", "damaged.bin", "token 20 is id 61"});
 }
 
+// Saving takes all ranks, and the others do not come to it.
+TEST_F(TrainerRanksTest, AnEvaluationThatFailsOnOneRankSaysWhyAndSavesNothing) {
+  run.config.train.eval_every = 1;
+  const auto train_with_failing_rank = [&] {
+    run_ranks(run.config, false, [&](Communicator* world) {
+      int asked = 0;
+      TrainCallbacks callbacks;
+      if (world->rank() == 1) {
+        callbacks.stop_requested = [&] {
+          TS_CHECK(++asked < 4, "no more");  // after the second step, and then in its evaluation
+          return false;
+        };
+      }
+      train(run.config, false, callbacks, world);
+    });
+  };
+  expect_error(train_with_failing_rank, {"rank 1: no more"});
+  EXPECT_EQ(find_latest_checkpoint(run.path() / "run"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tessera

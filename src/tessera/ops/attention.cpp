@@ -23,6 +23,8 @@ void check_qkv(const InferCall& call, std::size_t input) {
 void check_options(const InferCall& call, std::size_t required, std::size_t qkv) {
   call.check_num_inputs(required, required + 2);
   const auto& attrs = call.attrs.as<AttentionAttrs>();
+  // Kernels look for the largest score before they scale, and hide keys by a score of -inf.
+  call.check(attrs.scale > 0, "scale is {}, expected more than 0", attrs.scale);
   call.check(attrs.dropout >= 0 && attrs.dropout < 1, "dropout is {}, expected 0 <= dropout < 1",
              attrs.dropout);
   const std::size_t least = required + (attrs.drops() ? 1 : 0);

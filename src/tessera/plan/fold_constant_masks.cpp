@@ -101,7 +101,7 @@ class Matcher {
     const auto product = qk->attrs.as<MatmulAttrs>();
     if (product.transpose_a || !product.transpose_b) return std::nullopt;
     const ValueId q = without_scale(qk->inputs[0], head.scale), k = without_scale(qk->inputs[1], head.scale);
-    const bool found = match_piece(q, head, head.q) && match_piece(k, head, head.k) &&
+    const bool found = head.scale > 0 && match_piece(q, head, head.q) && match_piece(k, head, head.k) &&
                        match_piece(pv.inputs[1], head, head.v);
     return found && graph_.type(head.qkv).shape.rank() == 3 ? std::optional(head) : std::nullopt;
   }

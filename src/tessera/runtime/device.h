@@ -89,12 +89,13 @@ class Device {
   // moments.
   virtual void mark(std::size_t moment);
   virtual double seconds_between(std::size_t from, std::size_t to);
-  // Between begin_capture() and end_capture() work is noted and not run; what they make runs all of it at
+  // The work that give_work() gives this device is noted and not run; what is returned runs all of it at
   // once, as often as asked. Work in which ranks meet cannot be noted. A device that captures nothing is
   // asked for every node every time.
   virtual bool captures() const { return false; }
-  virtual void begin_capture() {}
-  virtual std::unique_ptr<CapturedWork> end_capture() { return nullptr; }
+  virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& /*give_work*/) {
+    return nullptr;
+  }
   virtual double peak_flops() = 0;  // measured once; 0 if unknown
   // Tries the ways to run each piece of work it has run so far, on the operands of its last run, which are
   // overwritten. Returns the best as text, for a device that is to decide alike; empty: nothing to choose.

@@ -175,9 +175,7 @@ std::vector<Executor::Part> Executor::cut_into_parts(Phase phase, Calls calls) c
 void Executor::capture(std::vector<Part>& parts, bool starting) {
   for (Part& part : parts) {
     if (part.calls.size() < kFewestCaptured) continue;
-    device_.begin_capture();
-    run_calls(part.calls, starting);
-    part.captured = device_.end_capture();
+    part.captured = device_.capture([&] { run_calls(part.calls, starting); });
   }
 }
 

@@ -89,10 +89,13 @@ EvaluatedLoss Evaluator::evaluate(const Samples& samples, std::int64_t num_sampl
   Batch batch = samples.make_batch(shape_.batch * (ranks_ ? ranks_->mesh().dp : 1), shape_.seq_len);
   EvaluatedLoss result;
   for (std::int64_t done = 0; done < num_samples; done += batch.batch_size) {
-    on_all_ranks(ranks_ ? &ranks_->world() : nullptr, [&] { samples.fill(done, batch); });
     const std::int64_t rows = std::min(batch.batch_size, num_samples - done);
-    std::fill(batch.targets.begin() + rows * batch.seq_len, batch.targets.end(), kNotScored);
-    if (samples.pairs) std::fill(batch.next_sentence.begin() + rows, batch.next_sentence.end(), kNotScored);
+    on_all_ranks(ranks_ ? &ranks_->world() : nullptr, [&] {
+      samples.fill(done, batch);
+      std::fill(batch.targets.begin() + rows * batch.seq_len, batch.targets.end(), kNotScored);
+      if (samples.pairs) std::fill(batch.next_sentence.begin() + rows, batch.next_sentence.end(), kNotScored);
+      check_inputs(inputs_, batch.batch_size, batch_inputs(batch));
+    });
     add(batch_inputs(batch), result);
     if (!progress(done + rows, result)) break;
   }

@@ -60,6 +60,8 @@ void check_inputs(std::span<const ExpectedInput> expected, std::int64_t num_sequ
     TS_CHECK(input != nullptr, "the model reads '{}' of every batch, which this data does not have",
              wanted.name);
     TS_ASSERT(std::ssize(input->values) == num_sequences * wanted.values_per_sequence);
+    TS_CHECK(!wanted.scored || count_scored(inputs, wanted.name) > 0,
+             "the batch has no scored token: all of '{}' are negative", wanted.name);
   }
 }
 
@@ -71,9 +73,7 @@ void write_loss_scales(Executor& executor, std::span<const ExpectedInput> expect
                        std::span<const BatchInput> inputs) {
   for (const ExpectedInput& targets : expected) {
     if (!targets.scored) continue;
-    const std::int64_t scored = count_scored(inputs, targets.name);
-    TS_CHECK(scored > 0, "the batch has no scored token: all of '{}' are negative", targets.name);
-    const float scale = 1.0f / static_cast<float>(scored);
+    const float scale = 1.0f / static_cast<float>(count_scored(inputs, targets.name));
     const ValueId to = executor.graph().find_input(name_for_targets(kLossScaleInput, targets.name));
     if (to != kNoValue) executor.write<float>(to, {&scale, 1});
   }

@@ -45,13 +45,13 @@ struct ExpectedInput {
 };
 std::vector<ExpectedInput> expected_inputs(const BuiltGraph& built);
 
-// Names what a batch lacks.
+// Names what a batch lacks, if only targets that are scored.
 void check_inputs(std::span<const ExpectedInput> expected, std::int64_t num_sequences,
                   std::span<const BatchInput> inputs);
 // How many targets of a prediction are scored: those that are not negative.
 std::int64_t count_scored(std::span<const BatchInput> inputs, std::string_view targets);
-// Of every prediction one over the number of its scored targets in the global batch. Refuses a batch that
-// scores none.
+// Of every prediction one over the number of its scored targets in the global batch, which check_inputs has
+// passed.
 void write_loss_scales(Executor& executor, std::span<const ExpectedInput> expected,
                        std::span<const BatchInput> inputs);
 

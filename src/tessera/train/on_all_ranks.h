@@ -9,18 +9,17 @@
 
 namespace tessera {
 
-// The work failed here and not everywhere: the other ranks have gone on, and whoever waits for them now waits
-// for ever.
-class FailedAlone : public Error {
+// The work failed on every rank.
+class FailedOnAll : public Error {
  public:
   using Error::Error;
 };
 
-// Throws the work's Error where all ranks have one; otherwise FailedAlone, with its words, on those that do.
-// Collective over the world, which is null on one rank.
+// Throws FailedOnAll where all ranks have an Error, or the only one has. Otherwise those that have one throw
+// it: the other ranks have gone on, and whoever waits for them now waits for ever. Collective over the world,
+// which is null on one rank.
 template <class Work>
 void on_all_ranks(Communicator* world, Work&& work) {
-  if (world == nullptr) return work();
   std::string problem;
   float failed = 0;
   try {
@@ -30,10 +29,10 @@ void on_all_ranks(Communicator* world, Work&& work) {
     failed = 1;
   }
   float num_failed = failed;
-  world->all_reduce(&num_failed, 1, DType::f32, Reduction::sum);
+  if (world) world->all_reduce(&num_failed, 1, DType::f32, Reduction::sum);
   if (failed == 0) return;
-  if (num_failed < static_cast<float>(world->size())) throw FailedAlone(problem);
-  throw Error(problem);
+  if (world && num_failed < static_cast<float>(world->size())) throw Error(problem);
+  throw FailedOnAll(problem);
 }
 
 }  // namespace tessera

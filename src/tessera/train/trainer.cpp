@@ -171,10 +171,16 @@ void Run::make_evaluator() {
   evaluator_ = std::make_unique<Evaluator>(*model_, shape, weight_dtype(config_.precision), *device_, *step_);
 }
 
-// Every rank has a device of its own; a core that several ranks share counts for each of them.
+// Of ranks that share a GPU the first measures it, alone there. A core that several share counts for each.
 double Run::peak_of_all_ranks() const {
-  double peak = device_->peak_flops();
-  if (world_) world_->all_reduce(&peak, 1, DType::f64, Reduction::sum);
+  if (world_ == nullptr) return device_->peak_flops();
+  device_->synchronize();
+  const std::uint64_t own = device_->memory_id();
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(world_->size()));
+  world_->all_gather(&own, all.data(), {1, sizeof(own) / sizeof(std::int32_t)}, DType::i32);
+  const bool measures = own == 0 || std::ranges::find(all, own) - all.begin() == world_->rank();
+  double peak = measures ? device_->peak_flops() : 0;
+  world_->all_reduce(&peak, 1, DType::f64, Reduction::sum);
   return peak;
 }
 
@@ -253,14 +259,12 @@ std::optional<EvaluatedLoss> Run::evaluate() {
 }
 
 // Bad tokens, in training or validation, end the run, but the steps taken before they turned up are kept,
-// unless only some ranks met them: saving takes all.
+// unless only some ranks met them: saving takes all. So of any other error: it may be one rank's alone.
 const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
   const Batch* batch = nullptr;
   try {
     on_all_ranks(world_, [&] { batch = &loader.next(); });
-  } catch (const FailedAlone&) {
-    throw;
-  } catch (const Error&) {
+  } catch (const FailedOnAll&) {
     save_before_stopping(steps_done);
     throw;
   }
@@ -270,9 +274,7 @@ const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
 std::optional<EvaluatedLoss> Run::evaluate_after(const StepReport& line) {
   try {
     return evaluate();
-  } catch (const FailedAlone&) {
-    throw;
-  } catch (const Error&) {
+  } catch (const FailedOnAll&) {
     if (reporter_) reporter_->append(line);
     save_before_stopping(line.step);
     throw;

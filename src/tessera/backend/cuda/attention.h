@@ -54,6 +54,9 @@ struct AttentionGradOperands {
 // one that runs, or the heads are turned in part.
 bool run_attention_grad_turned(const KernelCall& grad, const KernelCall& rope, Context& context);
 
+// Of all kernels: some have a row of thread blocks for each, and a grid has no more.
+inline constexpr std::int64_t kMostSequences = 65535;
+
 // head_dim up to kPlainHeadDim.
 inline constexpr int kPlainHeadDim = 256;
 void plain_attention(Context& context, const AttentionShape& shape, DType dtype,

@@ -13,7 +13,7 @@ struct KeepTile {
   alignas(16) std::uint8_t bits[kQueries][kKeys / kKeysOfDropoutBlock];
 
   // Of the queries from q0 and the keys from k0 on, a multiple of eight. All threads take part; the block
-  // must synchronize before `factor`.
+  // must synchronize before it reads them.
   __device__ void fill(const AttentionShape& shape, int b, int h, int q0, int k0) {
     const std::int32_t* const key = shape.dropout_key;
     const std::uint64_t seed =

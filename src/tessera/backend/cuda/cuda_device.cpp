@@ -191,20 +191,25 @@ class CudaDevice final : public Device {
   }
   bool captures() const override { return graphs_; }
   // Making a graph may hold up the process's other ranks in the driver, or wait for this GPU: so nothing
-  // there waits for them.
-  void begin_capture() override {
+  // there waits for them. A graph cannot wait for what began outside of it, so the stream waits before it.
+  std::unique_ptr<CapturedWork> capture(const std::function<void()>& give_work) override {
     ready();
     if (linked_) {
       side_.before_all();
       check_cuda(cudaStreamSynchronize(stream_.get()), "end what other ranks wait for");
     }
-    side_.begin_noting();
-    cuda::begin_capture(stream_.get());
-  }
-  // A graph cannot wait for what began outside of it, so the stream waits before it.
-  std::unique_ptr<CapturedWork> end_capture() override {
-    ready();
-    return cuda::end_capture(stream_.get(), [this, touched = side_.end_noting()] {
+    cuda::Capture capture(stream_.get());
+    cuda::Touched touched;
+    try {
+      touched = side_.noting([&] {
+        give_work();
+        ready();
+      });
+    } catch (const Error&) {
+      gathered_.clear();  // was to be noted, and not to be run
+      throw;
+    }
+    return capture.end([this, touched = std::move(touched)] {
       ready();
       side_.before(touched.reads, touched.writes);
     });
@@ -254,8 +259,10 @@ class CudaDevice final : public Device {
   void ready() {
     made_current(ordinal_);
     if (gathered_.empty()) return;
-    (gathered_op_ == Op::adamw ? cuda::adamw_of_many : cuda::sum_squares_of_many)(gathered_, context_);
+    // Not gathered any more, or what fails here would be run again by a destructor, on memory that is gone.
+    std::swap(gathered_, running_);
     gathered_.clear();
+    (gathered_op_ == Op::adamw ? cuda::adamw_of_many : cuda::sum_squares_of_many)(running_, context_);
     check_launch(gathered_op_);
   }
 
@@ -272,8 +279,8 @@ class CudaDevice final : public Device {
   cuda::SideStream side_;
   cuda::Stopwatch stopwatch_;
   Op gathered_op_{};
-  std::vector<KernelCall> gathered_;  // nodes of one op, to run together (many_tensors.h)
-  mutable cuda::Context context_;     // asking for scratch remembers how a shape will be computed
+  std::vector<KernelCall> gathered_, running_;  // nodes of one op, to run together (many_tensors.h)
+  mutable cuda::Context context_;               // asking for scratch remembers how a shape will be computed
 };
 
 // The kernels are machine code for Hopper: another card would fail at its first kernel, so say it here.

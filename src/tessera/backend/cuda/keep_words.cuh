@@ -16,7 +16,7 @@ struct alignas(4 * kWords) KeepWords {
 };
 
 // Of all tiles of all heads: `rows` by `columns` tiles of a head, of which a group holds one. A head's take T
-// * T / 8 bytes; those that no query sees are never written or read.
+// * T / 8 bytes; those that no thread block walks over are never written or read.
 template <int kWords>
 struct KeepTable {
   int rows = 0, columns = 0;

@@ -23,7 +23,8 @@ std::int64_t round_up(std::int64_t size, std::int64_t multiple) {
 }
 
 // The chunks are this backend's own: those of the attributes are sized for the caches of CPUs, and products
-// are at their fastest with many thousand rows. At most 1 GiB of logits, in equal chunks.
+// are at their fastest with many thousand rows. At most 1 GiB of logits, in chunks as equal as the
+// multiple lets them be.
 std::int64_t choose_chunk(std::int64_t rows, std::int64_t row_bytes) {
   constexpr std::int64_t kChunkBytes = std::int64_t{1} << 30, kMultiple = 1024;
   const std::int64_t most = std::max(kMultiple, kChunkBytes / row_bytes / kMultiple * kMultiple);

@@ -155,7 +155,8 @@ GradCall<kDims> placed(const AttentionShape& shape, std::byte* scratch) {
   std::byte* const key_sums = take_part(parts.key_sums);
   call.key_sums = parts.key_sums == 0 ? nullptr : reinterpret_cast<GroupSums<kDims / 8>*>(key_sums);
   call.keep = keep_table<kDims>(call.order);
-  call.keep.words = reinterpret_cast<decltype(call.keep.words)>(take_part(parts.keep));
+  std::byte* const keep = take_part(parts.keep);
+  call.keep.words = parts.keep == 0 ? nullptr : reinterpret_cast<decltype(call.keep.words)>(keep);
   call.turns = reinterpret_cast<unsigned*>(take_part(parts.turns));
   call.next_item = reinterpret_cast<int*>(scratch);
   return call;

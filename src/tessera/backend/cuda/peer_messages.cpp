@@ -35,11 +35,13 @@ std::int64_t PeerMessages::Pool::bytes() {
   return sum;
 }
 
-// There is always one, if enough were reserved; a run that reserved too few is not lost for it.
+// There is always one, if enough were reserved; a run that reserved too few is not lost for it. One that was
+// never used comes first: its event is made by its first receive, and later steps are to make nothing.
 PeerMessages::Buffer& PeerMessages::Pool::take(int to, std::int64_t num_bytes) {
   const std::lock_guard lock(mutex_);
   const auto fits = [&](const Buffer& b) { return !b.in_use && b.receiver == to && b.bytes == num_bytes; };
-  auto found = std::ranges::find_if(buffers_, fits);
+  auto found = std::ranges::find_if(buffers_, [&](const Buffer& b) { return fits(b) && !b.emptied; });
+  if (found == buffers_.end()) found = std::ranges::find_if(buffers_, fits);
   if (found == buffers_.end()) {
     add(to, num_bytes, 1);
     found = std::prev(buffers_.end());

@@ -127,16 +127,18 @@ std::unique_ptr<DeviceLink> make_rank_link(Communicator& world, int ordinal) {
   const std::size_t gpus = num_gpus(places);
   const bool one_process = in_one_process(places);
   const std::string where = fmt::format("{} ranks on {} GPU{}", world.size(), gpus, gpus == 1 ? "" : "s");
+  const bool can_peers =
+      one_process && world.size() <= kMostPeers && all_agree(world, open_peers(places, ordinal));
+  const auto through_gpu_memory = [&] {
+    return std::make_unique<PeerLink>(where + " of one process, through GPU memory");
+  };
+  // A kernel of NCCL's waits on its GPU until the other ranks' have begun, and within one process what the
+  // driver does for those meanwhile (loading a kernel, making a graph) may wait for that GPU: for ever.
+  if (can_peers && world.size() > 1) return through_gpu_memory();
   const std::optional<NcclLibrary> nccl = load_nccl();
   const bool shared = gpus < places.size();
   const bool can_nccl = all_agree(world, nccl.has_value() && !shared);
-  const bool can_peers =
-      one_process && world.size() <= kMostPeers && all_agree(world, open_peers(places, ordinal));
-  // A kernel of NCCL's waits on its GPU until the other ranks' have begun, and within one process what the
-  // driver does for those meanwhile (loading a kernel, making a graph) may wait for that GPU: for ever.
-  if (can_peers && (world.size() > 1 || !can_nccl)) {
-    return std::make_unique<PeerLink>(where + " of one process, through GPU memory");
-  }
+  if (can_peers && !can_nccl) return through_gpu_memory();
   if (can_nccl) {
     return std::make_unique<NcclLink>(*nccl, ordinal,
                                       fmt::format("{}, by {}", where, nccl_version_text(*nccl)));

@@ -26,6 +26,7 @@ __device__ void hide_unseen(bool causal, int num_keys, int query, int k0, float 
 // Zeroes what is dropped; `query` is the first row of the probabilities in the tile.
 template <int kQueries, int kKeys>
 __device__ void drop(const KeepTile<true, kQueries, kKeys>& keep, int query, float (&probs)[kKeys / 8][4]) {
+  static_assert(kKeys / 8 <= alignof(KeepTile<true, kQueries, kKeys>));
   struct alignas(kKeys / 8) Row {  // loaded at once
     std::uint32_t words[kKeys / 32];
   };

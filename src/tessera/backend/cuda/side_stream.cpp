@@ -31,11 +31,15 @@ void SideStream::before(std::span<const ByteRange> reads, std::span<const ByteRa
   wait_for(in_flight_.wait_before(reads, writes));
 }
 
-void SideStream::begin_noting() {
+Touched SideStream::noting(const std::function<void()>& give_work) {
   noting_ = true;
-}
-
-Touched SideStream::end_noting() {
+  noted_ = {};
+  try {
+    give_work();
+  } catch (...) {
+    noting_ = false;
+    throw;
+  }
   noting_ = false;
   return std::exchange(noted_, {});
 }

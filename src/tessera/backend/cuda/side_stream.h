@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <vector>
 
 #include "tessera/backend/cuda/cuda_stream.h"
@@ -45,9 +46,8 @@ class SideStream {
   // Waits for the end of all that it was given; false: not within some seconds.
   bool finish() const;
 
-  // Between the two the main stream is given work for later: nothing waits, and what it will touch is noted.
-  void begin_noting();
-  Touched end_noting();
+  // What give_work() gives the main stream is for later: nothing waits, and what it will touch is returned.
+  Touched noting(const std::function<void()>& give_work);
 
  private:
   void begin();

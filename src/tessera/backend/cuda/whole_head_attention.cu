@@ -53,24 +53,23 @@ __global__ void __launch_bounds__(kWholeHeadThreads, 2)
   wait_for_copies<1>();
   __syncthreads();
 
-  const int query = static_cast<int>(threadIdx.x) / 32 * kTokensPerWarp;
+  const int own = static_cast<int>(threadIdx.x) / 32 * kTokensPerWarp;
   Scores scores = {};
 #pragma unroll
   for (int k = 0; k < kWholeHeadDims / 16; ++k) {
     Fragment a;
-    load_a(s.query, query, 16 * k, a);
+    load_a(s.query, own, 16 * k, a);
     add_product_with_rows(a, s.keys, 0, 16 * k, scores);
   }
   const int num_keys = shape.num_keys(b);
-  if (shape.causal || num_keys < kWholeHeadTokens) hide_unseen(shape.causal, num_keys, query, 0, scores);
+  if (shape.causal || num_keys < kWholeHeadTokens) hide_unseen(shape.causal, num_keys, own, 0, scores);
   float largest[2], totals[2];
   exponentiate(shape.scale * kLog2E, scores, largest, totals);
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
-  if constexpr (kDrop) drop(s.keep, query, scores);
+  if constexpr (kDrop) drop(s.keep, own, scores);
 
   wait_for_copies<0>();
   __syncthreads();
-  if (query >= shape.seq) return;
+  if (own >= shape.seq) return;
   float sums[kWholeHeadDims / 8][4] = {};
 #pragma unroll
   for (int k = 0; k < kWholeHeadTokens / 16; ++k) {
@@ -80,10 +79,12 @@ __global__ void __launch_bounds__(kWholeHeadThreads, 2)
   }
   const float kept = kDrop ? static_cast<float>(shape.dropout.factor) : 1.0f;
   const float factors[2] = {kept / totals[0], kept / totals[1]};
+  // No other warp reads its queries.
   store_own_rows(sums, factors, shape.seq, s.query, out_head(out, shape, b, h), shape.out_width());
+  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int row = query + g + 8 * half;
+    const int row = own + g + 8 * half;
     if (t == 0 && row < shape.seq) {
       row_numbers(lse, shape, b, h)[row] = largest[half] * shape.scale + logf(totals[half]);
     }
