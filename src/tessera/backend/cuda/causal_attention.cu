@@ -2,9 +2,9 @@
 // down. Two or three groups of four warps compute, each for 64 of the queries; of every block of keys a group
 // begins
 //   S = Q K^T of this block, O += P V of the block before,
-// and computes the exponentials of S while its O and the other groups' products run. The groups begin their
-// products in turn, so that one's exponentials come while the others multiply. A warp beside them brings the
-// tiles. What is dropped is known before (keep_words.cuh).
+// and computes the exponentials of S while the other groups' products run: the groups begin theirs in turn.
+// (Its own O may run meanwhile, too, but where nothing drops ptxas 13.0 puts the exponentials behind it.) A
+// warp beside them brings the tiles. What is dropped is known before (keep_words.cuh).
 #include "tessera/backend/cuda/attention_keep.cuh"
 #include "tessera/backend/cuda/attention_rows.cuh"
 #include "tessera/backend/cuda/attention_tiles.cuh"
