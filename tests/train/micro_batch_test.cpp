@@ -6,6 +6,7 @@
 #include "checkpoint/temporary_folder.h"
 #include "tessera/backend/cpu/cpu_device.h"
 #include "tessera/models/bert.h"
+#include "tessera/models/gpt2.h"
 #include "tessera/train/generate.h"
 #include "tessera/train/training_step.h"
 #include "tessera/train/weights.h"
@@ -60,6 +61,33 @@ TEST_F(BertBatchTest, PaddingChangesNothing) {
   EXPECT_EQ(step_.accumulate_gradients(inputs, 0), loss);
   ids_[5] = 9;
   EXPECT_NE(step_.accumulate_gradients(inputs, 0), loss);
+}
+
+// The loss of one batch with the same weights, in one step of a run.
+class DropoutKeyTest : public testing::Test {
+ protected:
+  double loss(std::uint64_t seed, std::int64_t step_number) const {
+    const std::unique_ptr<Model> model = make_gpt2({.vocab_size = 32,
+                                                    .hidden_size = 16,
+                                                    .layers = 1,
+                                                    .heads = 2,
+                                                    .ffn_size = 32,
+                                                    .max_positions = 8,
+                                                    .residual_dropout = 0.5});
+    TrainingStep step(*model, {.shape = {2, 8}}, Layout{}, seed, *device_);
+    initialize_weights(step.weights(), step.parameters(), 7);
+    const std::vector<std::int32_t> ids(16, 3), targets(16, 5);
+    return step.run(ids, targets, step_number, 1e-3).loss;
+  }
+
+  std::unique_ptr<Device> device_ = make_cpu_device(1);
+};
+
+TEST_F(DropoutKeyTest, EveryStepAndEverySeedDropOtherElements) {
+  EXPECT_EQ(loss(1, 0), loss(1, 0));
+  EXPECT_NE(loss(1, 0), loss(1, 1));
+  EXPECT_NE(loss(1, 0), loss(2, 0));
+  EXPECT_NE(loss(1, 0), loss(1 + (std::uint64_t{1} << 32), 0));
 }
 
 }  // namespace

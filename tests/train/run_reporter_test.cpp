@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/proxy_device.h"
+#include "tessera/base/created_folder.h"
 #include "tessera/train/from_config.h"
 #include "train/tiny_run.h"
 
@@ -82,6 +83,24 @@ TEST(RunResults, AreOfTheWholeRunAlsoAfterAResume) {
   EXPECT_DOUBLE_EQ(values.at("Time to train"), seconds / 60);
   EXPECT_DOUBLE_EQ(values.at("Peak throughput"), peak);
   EXPECT_EQ(run.reports("run").back().peak_sequences_per_second, peak);
+}
+
+TEST(RunReports, ShareOfThePeakAndTimeLeftAreOfTheSpeedThatIsSaid) {
+  TinyRun run;
+  run.config.train.out = (run.path() / "run").string();
+  create_folder(run.config.train.out, "train.out");
+  const std::unique_ptr<Model> model = make_model(run.config, 0);
+  const std::unique_ptr<Device> device = make_device(run.config);
+  const double flops = static_cast<double>(training_flops(*model, {1, run.config.train.seq_len}));
+  const TrainCallbacks callbacks;
+  RunReporter reporter(run.config, *model, *device, callbacks, RunStart{100, 0, /*peak_flops=*/40 * flops});
+  for (std::int64_t steps_done = 1; steps_done <= run.config.train.steps; ++steps_done) {
+    const StepReport r = reporter.report({steps_done, {}, 0.0, /*seconds=*/0.5});
+    EXPECT_DOUBLE_EQ(r.sequences_per_second, 2.0 * static_cast<double>(run.config.train.global_batch));
+    EXPECT_DOUBLE_EQ(r.tokens_per_second, 16 * r.sequences_per_second);
+    EXPECT_DOUBLE_EQ(r.peak_share, 0.2);  // 8 sequences a second where 40 could be
+    EXPECT_DOUBLE_EQ(r.seconds_left, 0.5 * static_cast<double>(run.config.train.steps - steps_done));
+  }
 }
 
 TEST(RunGoldenLosses, ARunThatStraysEndsAtTheStep) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <numbers>
 
 #include "tessera/checkpoint/checkpoint.h"
 #include "train/tiny_run.h"
@@ -47,6 +49,35 @@ TEST_P(TrainerTest, LossesFall) {
   for (const char* file :
        {"run.yaml", "config.json", "plan.json", "metrics.jsonl", "loss.svg", "results.json", "report.html"})
     EXPECT_TRUE(std::filesystem::exists(run.path() / "run" / file)) << file;
+}
+
+// Half of the peak in the first of two steps of warm-up; half of it again half way down the cosine.
+TEST_P(TrainerTest, EveryStepHasItsOwnLearningRate) {
+  run.config.train.steps = run.config.schedule.decay_steps = 42;
+  run.config.train.eval_every = 0;
+  run.train_into("run");
+  const std::vector<StepReport> reports = run.reports("run");
+  ASSERT_EQ(reports.size(), 42u);
+  const double peak = run.config.optimizer.lr;
+  EXPECT_DOUBLE_EQ(reports[0].learning_rate, peak / 2);
+  EXPECT_DOUBLE_EQ(reports[1].learning_rate, peak);
+  EXPECT_DOUBLE_EQ(reports[2].learning_rate, peak);
+  EXPECT_NEAR(reports[22].learning_rate, peak / 2, 1e-9 * peak);
+  EXPECT_NEAR(reports[41].learning_rate, peak * (1 - std::cos(std::numbers::pi / 40)) / 2, 1e-9 * peak);
+}
+
+// With a rate of 0 the weights stay what they are.
+TEST(TrainerDropoutTest, EvaluationDropsNothing) {
+  TinyRun run;
+  run.become_gpt2();
+  run.config.optimizer.lr = 0;
+  const TrainSummary dropped = run.train_into("dropped");
+  std::ofstream(run.config.model.config)
+      << R"({"model_type": "gpt2", "vocab_size": 61, "n_embd": 32, "n_layer": 2,
+      "n_head": 4, "n_positions": 16, "embd_pdrop": 0, "resid_pdrop": 0, "attn_pdrop": 0})";
+  const TrainSummary whole = run.train_into("whole");
+  EXPECT_NE(dropped.last_loss, whole.last_loss);
+  EXPECT_EQ(dropped.last_eval_loss, whole.last_eval_loss);
 }
 
 TEST_P(TrainerTest, SameBitsRunToRunAndAtAnyThreadCount) {
