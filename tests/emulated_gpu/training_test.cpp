@@ -131,6 +131,10 @@ class GpuRunTest : public testing::Test {
   TinyRun run;
 };
 
+// In bf16 the CPU's own losses stray by up to 0.0009 here, and by 0.008 if attention's gradient for queries
+// and keys is missing.
+constexpr double kBf16Band = 0.003;
+
 TEST_F(GpuRunTest, TracksTheCpu) {
   train_into("bf16");
   run.config.precision = PrecisionName::fp32;
@@ -138,7 +142,7 @@ TEST_F(GpuRunTest, TracksTheCpu) {
   run.config.device = DeviceName::cpu;
   train_into("cpu");
   expect_losses("fp32", "cpu", 1e-5);
-  expect_losses("bf16", "cpu", 0.01);
+  expect_losses("bf16", "cpu", kBf16Band);
 }
 
 // The golden models' heads are of 4: these are wide enough for the kernels that runs are made of.
@@ -155,7 +159,7 @@ TEST_F(GpuRunTest, HopperAttentionTracksTheCpuOnLayouts) {
     run.config = whole;
     set_keys(run.config, gpu + layout);
     train_into(layout);
-    expect_losses(layout, "cpu", 0.01);
+    expect_losses(layout, "cpu", kBf16Band);
   }
 }
 
@@ -175,8 +179,8 @@ TEST_F(GpuRunTest, DropsWhatTheCpuDrops) {
   train_into("half of the heads each");
   set_keys(run.config, "parallel.tp=1 device=cpu precision=fp32");
   train_into("cpu");
-  expect_losses("gpu", "cpu", 0.01);
-  expect_losses("half of the heads each", "cpu", 0.01);
+  expect_losses("gpu", "cpu", kBf16Band);
+  expect_losses("half of the heads each", "cpu", kBf16Band);
   drop("0");
   train_into("kept");
   EXPECT_GT(std::abs(run.losses("kept")[0] - run.losses("cpu")[0]), 0.03) << "too little to tell";

@@ -135,8 +135,8 @@ class SpoiledGoldenTest : public testing::Test {
   }
 
   // The program says so, names `quantity` and nothing else.
-  void expect_failed(const std::string& quantity) const {
-    const ProgramResult result = check();
+  void expect_failed(const std::string& quantity, const std::vector<std::string>& overrides = {}) const {
+    const ProgramResult result = check(overrides);
     EXPECT_EQ(result.exit_code, 1) << result.text();
     EXPECT_NE(result.out.find("FAILED " + quantity), std::string::npos) << result.text();
     EXPECT_NE(result.out.find(": 1 quantities out of bounds\n"), std::string::npos) << result.text();
@@ -174,6 +174,34 @@ TEST_F(SpoiledGoldenTest, OneGradient) {
   const std::string name = "model.layers.1.mlp.up_proj.weight";
   change<float>("reference.safetensors", "grad." + name, 7, [](float x) { return x + 0.01f; });
   expect_failed("grad " + name);
+}
+
+// bf16 has bounds of its own.
+TEST_F(SpoiledGoldenTest, OneLogitInBf16) {
+  change<float>("reference.safetensors", "logits", 100, [](float x) { return x + 2; });
+  expect_failed("logits", {"precision=bf16"});
+}
+
+TEST_F(SpoiledGoldenTest, OneGradientInBf16) {
+  const std::string name = "model.layers.1.mlp.up_proj.weight";
+  change<float>("reference.safetensors", "grad." + name, 7, [](float x) { return x + 0.1f; });
+  expect_failed("grad " + name, {"precision=bf16"});
+}
+
+TEST_F(SpoiledGoldenTest, OneLossInBf16) {
+  change<double>("reference.safetensors", "loss", 0, [](double x) { return 1.01 * x; });
+  expect_failed("loss of step 0", {"precision=bf16"});
+}
+
+TEST_F(SpoiledGoldenTest, OneLaterLossInBf16) {
+  change<double>("reference.safetensors", "loss", 9, [](double x) { return 1.1 * x; });
+  expect_failed("loss of steps 1 to 19", {"precision=bf16"});
+}
+
+TEST_F(SpoiledGoldenTest, OneFinalWeightInBf16) {
+  const std::string name = "model.norm.weight";
+  change<float>("reference.safetensors", "final." + name, 3, [](float x) { return x + 0.5f; });
+  expect_failed("final " + name, {"precision=bf16"});
 }
 
 TEST_F(SpoiledGoldenTest, OneFinalWeight) {

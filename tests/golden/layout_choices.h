@@ -62,7 +62,17 @@ inline RunConfig layout_config(const std::vector<std::string>& overrides) {
   return config;
 }
 
-// All layouts of at most `most_ranks` ranks.
+// Whether one of its keys has nothing to act on: another choice is the same run. The golden models have four
+// layers, so four stages have one each, and interleaved is 1f1b.
+inline bool repeats_another(const std::vector<LayoutKey>& keys, const LayoutChoice& choice) {
+  const auto is = [&](const char* key, const char* value) { return value_of(keys, choice, key) == value; };
+  return (is("parallel.tp", "1") && is("parallel.sequence", "true")) ||
+         (is("parallel.dp", "1") && is("parallel.zero1", "true")) ||
+         (is("parallel.pp", "1") && !is("pipeline.schedule", "gpipe")) ||
+         (is("parallel.pp", "4") && is("pipeline.schedule", "interleaved"));
+}
+
+// All different layouts of at most `most_ranks` ranks.
 inline std::vector<LayoutChoice> all_layouts(const std::vector<LayoutKey>& keys, int most_ranks) {
   std::vector<LayoutChoice> all;
   LayoutChoice choice(keys.size(), 0);
@@ -71,7 +81,7 @@ inline std::vector<LayoutChoice> all_layouts(const std::vector<LayoutKey>& keys,
     for (const char* axis : {"parallel.tp", "parallel.pp", "parallel.dp"}) {
       num_ranks *= std::stoi(value_of(keys, choice, axis));
     }
-    if (num_ranks <= most_ranks) all.push_back(choice);
+    if (num_ranks <= most_ranks && !repeats_another(keys, choice)) all.push_back(choice);
     std::size_t k = 0;
     while (k < keys.size() && ++choice[k] == keys[k].values.size()) choice[k++] = 0;
     if (k == keys.size()) return all;

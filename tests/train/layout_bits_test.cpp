@@ -95,6 +95,22 @@ TEST_P(LayoutBitsTest, PipelineSchedules) {
   }
 }
 
+// Of stages that are neither first nor last on their rank.
+TEST(LayoutBits, InterleavedOnFourRanks) {
+  Gpt2Config config = small_gpt2(0.1);
+  config.layers = 12;
+  const std::unique_ptr<Model> model = make_gpt2(config);
+  LayoutRun run{*model, mesh(4, 1, 1)};
+  run.layout.schedule = ScheduleKind::gpipe;
+  const LayoutTrace gpipe = train_on(run);
+  run.layout.schedule = ScheduleKind::interleaved;
+  for (const int chunks : {2, 3}) {
+    SCOPED_TRACE(chunks);
+    run.layout.chunks = chunks;
+    expect_same_bits(gpipe, train_on(run));
+  }
+}
+
 TEST_P(LayoutBitsTest, BucketSizes) {
   for (const bool zero1 : {false, true}) {
     LayoutRun run{*model, mesh(2, 2, 2)};
