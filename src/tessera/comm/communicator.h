@@ -7,7 +7,7 @@
 //
 // Every reduction adds in ascending order of rank, ((r0 + r1) + r2) + ..., and rounds once: bf16 is added in
 // f32. The result has the same bits on every rank and in every implementation, whatever the sizes. Nothing
-// allocates once each size has been seen.
+// allocates once each size has been seen, and as many messages at once as ever are on their way.
 #pragma once
 
 #include <cstdint>

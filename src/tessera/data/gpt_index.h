@@ -3,7 +3,8 @@
 //
 //   doc_idx      the documents of all epochs, shuffled
 //   sample_idx   [samples + 1, 2]: where each sample starts, as a place in doc_idx and a token of that
-//   document shuffle_idx  the order in which the samples are read
+//                document
+//   shuffle_idx  the order in which the samples are read
 //
 // Built once, by one rank, as .npy files under the original's names; every rank maps them. "Documents" are
 // the sequences of the .idx, as in the original. Elements are the original's 32-bit, or 64-bit where those

@@ -6,7 +6,7 @@
 //   - a forward has received its activation, a backward its forward's results and its gradient, and each
 //     result is sent once, before another program of the rank runs
 //   - the backwards of a chunk run in the order 0, 1, 2, ...: gradients add up to the same bits in every
-//   schedule
+//     schedule
 //   - no slot is taken while another micro-batch holds it, and no slot is outside slots_needed
 //   - on every channel (channel.h) the n-th receive expects the micro-batch of the n-th send
 //   - the ranks reach their ends under any timing: no deadlock with buffered sends

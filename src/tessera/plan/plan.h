@@ -3,7 +3,8 @@
 //
 // Memory is three regions of one arena:
 //   persistent  parameters, accumulators, optimizer state, constants, scalars, outputs that nothing else
-//   keeps kept        what backward needs of forward, once per slot (a slot holds one micro-batch in flight);
+//               keeps
+//   kept        what backward needs of forward, once per slot (a slot holds one micro-batch in flight);
 //               every chunk (a pipeline stage of this rank) has slots of its own
 //   temporary   everything else; all programs share it, as only one runs at a time
 #pragma once

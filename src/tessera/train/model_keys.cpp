@@ -47,7 +47,7 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
   s.choice("model.activation", &model.activation, "nonlinearity of the MLP",
            {"silu", "gelu_tanh", "gelu_erf"});
   s.number("model.dropout", &model.dropout,
-           "not llama: share of the embedding, of each block's halves and of attention that drops",
+           "not llama, qwen2: share of the embedding, of each block's halves and of attention that drops",
            {.min = 0, .max = 1, .below_max = true});
   s.number("model.ffn_dropout", &model.ffn_dropout,
            "gpt2: share that drops behind the feed-forward's activation, as in Megatron",
@@ -97,9 +97,11 @@ void validate_llama(const ArchitectureKeys& model) {
   const AttentionKeys& attention = model.attention;
   TS_CHECK(model.activation == ActivationName::silu,
            "model.activation is not silu, the activation of model.type = llama and qwen2");
-  TS_CHECK(model.dropout == 0,
-           "model.dropout = {} does not go with model.type = llama and qwen2, which drop nothing",
-           model.dropout);
+  TS_CHECK(
+      model.dropout == 0,
+      "model.dropout = {} does not go with model.type = llama and qwen2, which drop in attention alone, by "
+      "attention_dropout of a config.json",
+      model.dropout);
   const std::int64_t head_dim =
       attention.head_dim > 0 ? attention.head_dim : model.hidden_size / attention.heads;
   TS_CHECK(head_dim % 2 == 0,

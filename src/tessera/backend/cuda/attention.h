@@ -29,7 +29,7 @@ struct AttentionShape {
 };
 
 // Whether causal_attention.h and ordered_attention_grad.h compute it, in bf16. (No model here has heads that
-// share keys and dropout.)
+// share keys and dropout by its defaults.)
 inline bool suits_hopper_kernels(const AttentionShape& shape) {
   return shape.causal && !shape.padded && (shape.head_dim == 64 || shape.head_dim == 128) &&
          (shape.group() == 1 || !shape.dropout.drops());

@@ -1,8 +1,8 @@
 // Mailbox: the messages on their way to one rank of a LocalGroup. Any rank puts, its owner takes.
 //
 // A message is copied in and copied out, so that a sender never waits. Its buffer is kept for the next
-// message that fits: a pipeline whose messages have the same sizes in every step allocates in the first step
-// only.
+// message that fits: a pipeline whose messages have the same sizes in every step allocates only while more of
+// them wait than ever before, which depends on the ranks' speed.
 #pragma once
 
 #include <condition_variable>

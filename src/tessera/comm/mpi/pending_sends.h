@@ -2,8 +2,8 @@
 // shared by all its communicators; made by run_mpi_rank.
 //
 // A message is copied, so that the caller has its buffer back at once and MPI has one that stays. Finished
-// ones are noticed when the next is sent, and their buffers taken again: a pipeline allocates in its first
-// step only.
+// ones are noticed when the next is sent, and their buffers taken again: a pipeline allocates only while more
+// of them wait than ever before.
 #pragma once
 
 #include <mpi.h>
