@@ -14,7 +14,7 @@ struct Values {
   std::optional<std::int64_t> ranks;
   double temperature = 0.5;
   bool resume = false;
-  std::vector<std::string> inputs, overrides;
+  std::vector<std::string> overrides;
 };
 
 Parsed parse(Values& values, std::vector<const char*> arguments) {
@@ -25,7 +25,6 @@ Parsed parse(Values& values, std::vector<const char*> arguments) {
   options.option("--batch N", &values.batch, "sequences (default: the run's)");
   options.option("--ranks N", &values.ranks, "all of them unless given");
   options.option("--temperature", &values.temperature, "of the sample");
-  options.option("--input FILE", &values.inputs, "text to read, may be repeated");
   options.flag("--resume", &values.resume, "go on from the newest checkpoint");
   options.rest("key=value", &values.overrides, "change keys of CONFIG");
   options.footer("Example: tessera train a.yaml train.steps=3");
@@ -43,16 +42,14 @@ std::string refusal(std::vector<const char*> arguments) {
 
 TEST(Options, FillsFieldsInAnyOrder) {
   Values values;
-  const Parsed parsed =
-      parse(values, {"--resume", "run.yaml", "train.steps=-3", "--steps", "-7", "--ranks", "0",
-                     "--temperature=1e-1", "--input", "a", "lr=2", "--input", "b", "--out", "x y"});
+  const Parsed parsed = parse(values, {"--resume", "run.yaml", "train.steps=-3", "--steps", "-7", "--ranks",
+                                       "0", "--temperature=1e-1", "lr=2", "--out", "x y"});
   EXPECT_TRUE(parsed.run) << parsed.message;
   EXPECT_EQ(values.config, "run.yaml");
   EXPECT_EQ(values.overrides, (std::vector<std::string>{"train.steps=-3", "lr=2"}));
   EXPECT_EQ(values.steps, -7);
   EXPECT_EQ(values.ranks, 0);
   EXPECT_EQ(values.temperature, 0.1);
-  EXPECT_EQ(values.inputs, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(values.out, "x y");
   EXPECT_TRUE(values.resume);
 }
@@ -84,7 +81,6 @@ TEST(Options, HelpIsPrintedWhateverElseIsGiven) {
               "  --batch N        sequences (default: the run's)\n"
               "  --ranks N        all of them unless given\n"
               "  --temperature X  of the sample (default 0.5)\n"
-              "  --input FILE     text to read, may be repeated\n"
               "  --resume         go on from the newest checkpoint\n"
               "  --help           print this\n\n"
               "Example: tessera train a.yaml train.steps=3\n");
@@ -123,7 +119,6 @@ TEST(Options, MissingAndWrongValuesAreRefused) {
 TEST(Options, FlagsWithoutAValueOrWithSeveral) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> refused = {
       {{"a", "--out"}, "--out: found no value, expected FOLDER ("},
-      {{"a", "--input", "x", "--input"}, "--input: found no value, expected FILE ("},
       {{"a", "--ranks"}, "--ranks: found no value, expected an integer ("},
       {{"a", "--ranks="}, "--ranks: found no value, expected an integer ("},
       {{"--steps=", "a"}, "--steps: found no value, expected an integer ("},
@@ -141,8 +136,6 @@ TEST(Options, AnEmptyTextNamesNoFile) {
   for (const std::vector<const char*>& arguments :
        {std::vector<const char*>{"a", "--out", ""}, {"--out=", "a"}})
     EXPECT_EQ(refusal(arguments), "tessera train: --out: found no value, expected FOLDER; see --help\n");
-  EXPECT_EQ(refusal({"a", "--input", "x", "--input", ""}),
-            "tessera train: --input: found no value, expected FILE; see --help\n");
 }
 
 TEST(Options, OtherTextsMayBeEmpty) {

@@ -147,37 +147,6 @@ TEST(ScheduleCheck, NoFewerSlotsWouldDo) {
   });
 }
 
-TEST(ScheduleCheck, SaysHowManySendBuffersAreNeeded) {
-  for_each_small([](ScheduleKind kind, int pp, int chunks, int m) {
-    const int found = check_schedule(make_schedule(kind, pp, chunks, m)).send_buffers_needed;
-    const bool has_messages = pp * chunks > 1;
-    if (kind == ScheduleKind::gpipe || !has_messages) {
-      EXPECT_EQ(found, 0);  // the sends may wait for their receives
-    } else if (chunks == 1) {
-      // Rank 0 sends the next activation before it takes the gradient that rank 1 wants to send.
-      EXPECT_EQ(found, m > 1 ? 1 : 0);
-    } else if (m % pp == 0) {
-      EXPECT_LE(found, 1);
-    }
-  });
-}
-
-TEST(ScheduleCheck, SaysWhichTagIsNeeded) {
-  // Between two interleaved ranks activations and gradients go the same way; with groups of unequal size
-  // their order differs between the ends.
-  EXPECT_EQ(check_schedule(make_schedule(ScheduleKind::interleaved, 2, 2, 5)).tag_needed,
-            MessageTag::content);
-  EXPECT_EQ(message_tag_name(MessageTag::content), "content");
-  for_each_small([](ScheduleKind kind, int pp, int chunks, int m) {
-    const MessageTag tag = check_schedule(make_schedule(kind, pp, chunks, m)).tag_needed;
-    if (pp == 2 && chunks > 1 && m % pp != 0) {
-      EXPECT_LE(tag, MessageTag::content);
-    } else {
-      EXPECT_EQ(tag, MessageTag::none);
-    }
-  });
-}
-
 TEST(ScheduleCheck, NamesAMissingSend) {
   Schedule schedule = make_schedule(ScheduleKind::one_f_one_b, 4, 1, 8);
   erase(schedule, 1, find(schedule, 1, Instruction::send_activation, 1));

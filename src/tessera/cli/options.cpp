@@ -206,12 +206,6 @@ void Options::option(const std::string& spelling, double* field, const std::stri
       ->check(expects<double>(kNumber.expected, "that a double holds"));
 }
 
-void Options::option(const std::string& spelling, std::vector<std::string>* field,
-                     const std::string& description) {
-  // One value per flag: the words after it belong to the positionals.
-  state_->add(spelling, kText, description, "", field)->allow_extra_args(false);
-}
-
 void Options::flag(const std::string& name, bool* field, const std::string& description) {
   state_->flags.push_back({name, description, "", state_->parser.add_flag(name, *field)});
   state_->names.push_back(name);

@@ -38,15 +38,13 @@ class Options {
   Options& operator=(const Options&) = delete;
 
   // The word after a flag's name stands for its value in the help. What a field holds when it is
-  // declared is its default; an optional without a value tells whether it was given. A flag with a vector
-  // may be given several times.
+  // declared is its default; an optional without a value tells whether it was given.
   void positional(const std::string& name, std::string* field, const std::string& description);
   void option(const std::string& spelling, std::string* field, const std::string& description);
   void option(const std::string& spelling, std::int64_t* field, const std::string& description);
   void option(const std::string& spelling, std::optional<std::int64_t>* field,
               const std::string& description);
   void option(const std::string& spelling, double* field, const std::string& description);
-  void option(const std::string& spelling, std::vector<std::string>* field, const std::string& description);
   void flag(const std::string& name, bool* field, const std::string& description);
   void rest(const std::string& name, std::vector<std::string>* field, const std::string& description);
   // Of what was declared before, the flags and the rest without which the command cannot run.

@@ -12,27 +12,13 @@
 //   - the ranks reach their ends under any timing: no deadlock with buffered sends
 #pragma once
 
-#include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "tessera/pipeline/schedule.h"
 
 namespace tessera {
 
-// What queues between two ranks must be told apart by. A carrier that knows less mixes up messages.
-enum class MessageTag : std::uint8_t {
-  none,               // one queue per (from, to)
-  content,            // one for activations, one for gradients
-  content_and_chunk,  // one per channel
-};
-std::string_view message_tag_name(MessageTag tag);
-
 struct ScheduleProof {
-  MessageTag tag_needed = MessageTag::none;
-  // Sent messages that a channel must hold so that waiting sends cannot deadlock. 0: none, a send may wait
-  // for its receive (rendezvous).
-  int send_buffers_needed = 0;
   // By rank: the most micro-batches, over all its chunks, whose activations it holds at once.
   std::vector<int> peak_in_flight;
 };
