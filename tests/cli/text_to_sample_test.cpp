@@ -81,7 +81,13 @@ TEST_F(TextToSampleTest, TrainsEvaluatesAndGenerates) {
   EXPECT_EQ(sample({"--seed", "7"}), text);
   EXPECT_EQ(sample({"--seed", "7", "threads=1"}), text);
   EXPECT_NE(sample({"--seed", "8"}), text);
-  EXPECT_EQ(sample({"--seed", "7", "--temperature", "0"}), sample({"--seed", "8", "--temperature", "0"}));
+  const std::string likeliest = sample({"--temperature", "0"});
+  for (const char* seed : {"7", "8"}) {
+    EXPECT_EQ(sample({"--seed", seed, "--temperature", "0"}), likeliest);
+    EXPECT_EQ(sample({"--seed", seed, "--top-k", "1"}), likeliest);
+    EXPECT_EQ(sample({"--seed", seed, "--top-p", "0.000001"}), likeliest);
+    EXPECT_NE(sample({"--seed", seed, "--top-k", "100", "--top-p", "0.99"}), likeliest);
+  }
 
   for (const char* key : {"train.out=x", "train.save_every=3", "optimizer.lr=1"})
     expect_refusal({"eval", "run", key}, {std::string(key).substr(0, std::string(key).find('='))});
