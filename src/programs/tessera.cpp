@@ -1,4 +1,7 @@
 // The program: finds the command, prints what it throws.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -56,9 +59,19 @@ int run(std::string_view name, int argc, char** argv) {
   return 2;
 }
 
+// Where a caller has closed one, the next file would get its number, and what is printed would go there.
+void open_standard_streams() {
+  int opened = -1;
+  do {
+    opened = open("/dev/null", O_RDWR);
+  } while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) close(opened);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   tessera::speak_of_fatal_signals();
   if (argc < 2) {
     print_help(stderr);

@@ -54,6 +54,13 @@ TEST(Options, FillsFieldsInAnyOrder) {
   EXPECT_TRUE(values.resume);
 }
 
+TEST(Options, NumbersWithLeadingZerosAreDecimal) {
+  Values values;
+  EXPECT_TRUE(parse(values, {"run.yaml", "--steps", "010", "--ranks", "09"}).run);
+  EXPECT_EQ(values.steps, 10);
+  EXPECT_EQ(values.ranks, 9);
+}
+
 TEST(Options, AbsentOnesKeepTheirDefaults) {
   Values values;
   EXPECT_TRUE(parse(values, {"run.yaml"}).run);

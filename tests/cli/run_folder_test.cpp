@@ -38,6 +38,40 @@ TEST_F(RunFolderTest, ARunInTheFolderNeedsResume) {
   EXPECT_EQ(bytes_of(path() / "run/metrics.jsonl"), metrics);
 }
 
+// As of a disk that was full by then.
+TEST_F(RunFolderTest, AResumeWritesTheSummariesThatARunCouldNot) {
+  fs::create_directories(path() / "run" / "loss.svg" / "in the way");
+  expect_refusal({"train", "run.yaml"}, {"loss.svg"});
+  EXPECT_FALSE(fs::exists(path() / "run/report.html"));
+  fs::remove_all(path() / "run" / "loss.svg");
+  expect_success({"train", "run.yaml", "--resume"});
+  for (const char* file : {"loss.svg", "results.json", "report.html"})
+    EXPECT_TRUE(fs::exists(path() / "run" / file)) << file;
+  const auto written = fs::last_write_time(path() / "run/report.html");
+  expect_success({"train", "run.yaml", "--resume"});
+  EXPECT_EQ(fs::last_write_time(path() / "run/report.html"), written);
+}
+
+// A run that was killed has lines beyond its newest checkpoint.
+TEST_F(RunFolderTest, NothingToDoSpeaksOfTheCheckpointsStep) {
+  expect_success({"train", "run.yaml", "train.save_every=8", "train.keep_last=0", "train.eval_every=0"});
+  fs::remove_all(path() / "run/step-00000012");
+  const ProgramResult again =
+      expect_success({"train", "run.yaml", "--resume", "train.steps=8", "train.eval_every=0",
+                      "train.save_every=8", "train.keep_last=0", "schedule.decay_steps=12"});
+  const std::vector<StepReport> reports = read_jsonl_log(path() / "run/metrics.jsonl");
+  ASSERT_EQ(reports.size(), 12u);
+  EXPECT_NE(again.out.find(fmt::format("loss {:.4f}", reports[7].loss)), std::string::npos) << again.text();
+}
+
+// The log, and not what is printed, would be in the first files that are opened.
+TEST_F(RunFolderTest, ClosedStreamsLoseOnlyWhatIsPrinted) {
+  const std::string command = "cd '" + path().string() + "' && '" TESSERA_BIN_DIR "/tessera' train run.yaml";
+  ASSERT_EQ(std::system((command + " <&- >&- 2>&-").c_str()), 0);
+  EXPECT_EQ(read_jsonl_log(path() / "run/metrics.jsonl").size(), 12u);
+  EXPECT_TRUE(fs::exists(path() / "run/report.html"));
+}
+
 TEST_F(RunFolderTest, ResumeRefusesAnotherModel) {
   expect_success({"train", "run.yaml", "train.steps=4"});
   const std::string saved = bytes_of(path() / "run/config.json");

@@ -87,6 +87,10 @@ TEST(CurveSvg, AxesFitSmallAndLargeNumbers) {
   EXPECT_EQ(flat.find(">-"), std::string::npos);
   EXPECT_NE(svg_of(0, 4e-5).find(">1e-05</text>"), std::string::npos);
   EXPECT_NE(svg_of(0, 4e-5).find(">last 4.000e-05</text>"), std::string::npos);
+  // Two rates that differ by a few last places only: an axis between them would have no numbers to count by.
+  const std::string nearly_flat = svg_of(3e-4, std::nextafter(3e-4, 1));
+  EXPECT_NE(nearly_flat.find(">0.0003</text>"), std::string::npos);
+  EXPECT_LT(nearly_flat.size(), 2 * flat.size());
   const std::string fast = svg_of(100'100, 101'100);
   for (const char* tick : {">100k<", ">100.2k<", ">100.4k<", ">101k<"})
     EXPECT_EQ(count(fast, tick), 1u) << tick;

@@ -132,6 +132,13 @@ TEST_F(ProgressBarTest, ResumedJobDoesNotCountWhatWasDoneBefore) {
   EXPECT_EQ(output(), "t 60%  x  40s left\n");
 }
 
+TEST_F(ProgressBarTest, ShowsTheTimeLeftThatTheCallerKnows) {
+  ProgressBar& bar = make({.label = "train", .total = 100, .terminal = true});
+  time_ += 500;  // of setting up
+  bar.update(64, "loss 3.1", 4.0);
+  EXPECT_NE(output().find("4s left"), std::string::npos);
+}
+
 TEST_F(ProgressBarTest, UnknownTotalShowsTheStatusOnly) {
   ProgressBar& bar = make({.label = "read", .terminal = true, .width = 30});
   bar.update(7, "7 documents");

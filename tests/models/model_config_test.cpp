@@ -144,6 +144,10 @@ TEST(LlamaConfigJson, NamesFileAndKeyOfWhatIsMissingOrWrong) {
             "some/config.json: 'vocab_size' is \"many\", expected a positive integer");
   EXPECT_EQ(refusal(with(llama_json(), "hidden_size", -32)),
             "some/config.json: 'hidden_size' is -32, expected a positive integer");
+  EXPECT_EQ(refusal(with(llama_json(), "vocab_size", std::int64_t{1} << 61)),
+            "some/config.json: 'vocab_size' is 2305843009213693952, expected at most 2147483647");
+  EXPECT_EQ(refusal(with(llama_json(), "max_position_embeddings", (std::int64_t{1} << 24) + 1)),
+            "some/config.json: 'max_position_embeddings' is 16777217, expected at most 16777216");
   EXPECT_EQ(refusal(with(llama_json(), "num_hidden_layers", 2.5)),
             "some/config.json: 'num_hidden_layers' is 2.5, expected a positive integer");
   EXPECT_EQ(refusal(with(llama_json(), "rms_norm_eps", "small")),

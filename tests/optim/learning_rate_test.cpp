@@ -112,12 +112,15 @@ TEST(LearningRate, WithoutAFloorEndsAtZero) {
   }
 }
 
+// decay_steps is the step at which the floor is reached, also right behind the warm-up.
 TEST(LearningRate, DecayNoLongerThanTheWarmUp) {
-  const LearningRateSchedule s{
-      .peak = 8.0, .floor = 2.0, .warmup_steps = 4, .decay_steps = 4, .decay = Decay::linear};
-  EXPECT_EQ(learning_rate(s, 3), 8.0);
-  EXPECT_EQ(learning_rate(s, 4), 8.0);
-  EXPECT_EQ(learning_rate(s, 5), 2.0);
+  for (Decay decay : {Decay::linear, Decay::cosine}) {
+    const LearningRateSchedule s{
+        .peak = 8.0, .floor = 2.0, .warmup_steps = 4, .decay_steps = 4, .decay = decay};
+    EXPECT_EQ(learning_rate(s, 3), 8.0);
+    EXPECT_EQ(learning_rate(s, 4), 2.0);
+    EXPECT_EQ(learning_rate(s, 5), 2.0);
+  }
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class ExternalWeightsTest : public testing::TestWithParam<const char*> {
     const SavedModel saved = open_saved_model(golden());
     const WeightHolder weights = load_weights(saved, *device);
     export_external_weights(folder.path(), WeightStore(*weights.executor), *saved.model,
-                            saved.model->config_json());
+                            {{"config.json", saved.model->config_json()}});
   }
 
   TemporaryFolder folder;

@@ -171,7 +171,8 @@ TEST_F(RunConfigTest, ModelTypesRefuseWhatTheyCannotHave) {
             "model.ffn_dropout = 0.1 does not go with model.type = llama and qwen2: only gpt2 has it");
   EXPECT_EQ(gpt2_with("model.vocab_multiple=1024"), "accepted");
   EXPECT_EQ(refusal_of({"model.dropout=0.1"}),
-            "model.dropout = 0.1 does not go with model.type = llama and qwen2, which drop nothing");
+            "model.dropout = 0.1 does not go with model.type = llama and qwen2, which drop in attention "
+            "alone, by attention_dropout of a config.json");
   EXPECT_EQ(refusal_of({"model.vocab_multiple=128"}),
             "model.vocab_multiple = 128 does not go with model.type = llama and qwen2, whose embedding is "
             "not padded");
@@ -245,6 +246,8 @@ TEST_F(RunConfigTest, OptimizerAndScheduleOfTheOriginals) {
             "schedule.decay_steps and schedule.constant_steps are both given: expected one of them");
   EXPECT_EQ(refusal_of({"schedule.constant_steps=10", "schedule.decay=constant"}),
             "schedule.constant_steps = 10 has no effect with schedule.decay = constant");
+  EXPECT_EQ(refusal_of({"schedule.decay_steps=50", "schedule.decay=constant"}),
+            "schedule.decay_steps = 50 has no effect with schedule.decay = constant");
 }
 
 TEST_F(RunConfigTest, ResolvesWhatComesFromElsewhere) {

@@ -133,6 +133,17 @@ TEST(Shrink, RefusesWhatItCannotDo) {
   elsewhere.model.config = "some/config.json";
   EXPECT_TRUE(
       refusal(elsewhere, 4).starts_with("--shrink: the model comes from model.config = some/config.json"));
+  RunConfig sizeless = recipe("llama2-7b");
+  sizeless.model.architecture.hidden_size = 0;
+  EXPECT_EQ(refusal(sizeless, 4),
+            "--shrink: model.hidden_size: found 0, expected at least 1 in the recipe itself");
+  RunConfig headless = recipe("llama2-7b");
+  headless.model.architecture.attention = {.heads = 2, .kv_heads = 4};
+  EXPECT_EQ(refusal(headless, 4), "--shrink: model.heads = 2 is not a multiple of model.kv_heads = 4");
+  RunConfig uneven = recipe("llama2-7b");
+  uneven.train.global_batch = 1;
+  uneven.train.micro_batch = 8;
+  EXPECT_TRUE(refusal(uneven, 4).starts_with("--shrink: train.global_batch = 1 is not a multiple of"));
 }
 
 }  // namespace

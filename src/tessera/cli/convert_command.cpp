@@ -1,6 +1,5 @@
 #include <map>
 
-#include "tessera/base/atomic_file.h"
 #include "tessera/base/created_folder.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/checkpoint/checkpoint.h"
@@ -79,10 +78,9 @@ int convert_command(int argc, const char* const* argv) {
   const WeightHolder weights = load_weights(saved, *device);
   const CreatedFolder created(to);
   if (format == "hf") {
-    const std::map<std::string, std::string> tokenizer = read_tokenizer(saved.tokenizer);
-    export_external_weights(to, WeightStore(*weights.executor), *saved.model,
-                            with_token_ids(saved.model->config_json(), saved.token_ids));
-    for (const auto& [name, text] : tokenizer) write_file(std::filesystem::path(to) / name, text);
+    std::map<std::string, std::string> others = read_tokenizer(saved.tokenizer);
+    others["config.json"] = with_token_ids(saved.model->config_json(), saved.token_ids);
+    export_external_weights(to, WeightStore(*weights.executor), *saved.model, others);
     std::printf("wrote %s/model.safetensors and config.json\n", to.c_str());
   } else {
     CheckpointInfo info;

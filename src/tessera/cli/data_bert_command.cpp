@@ -28,7 +28,7 @@ void check_instances(const BertInstanceOptions& options) {
     TS_CHECK(found >= least && found <= most, "{}: found {}, expected {} to {}", name, found, least, most);
   };
   constexpr std::int64_t kShortest = 5;  // [CLS] a [SEP] b [SEP]
-  check("--seq", options.seq_len, kShortest, kMaxTokens);
+  check("--seq", options.seq_len, kShortest, kMaxPositions);
   TS_CHECK(options.max_predictions >= 1 && options.max_predictions <= options.seq_len,
            "--predictions: found {}, expected 1 to {}: --seq has no more tokens", options.max_predictions,
            options.seq_len);

@@ -54,7 +54,10 @@ CLI::Validator expects(const char* what, const char* bound) {
         Number value{};
         const char* end = text.data() + text.size();
         const auto result = std::from_chars(text.data(), end, value);
-        if (result.ec == std::errc() && result.ptr == end) return "";
+        if (result.ec == std::errc() && result.ptr == end) {
+          text = fmt::format("{}", value);  // CLI11 converts it once more, and takes 010 for eight
+          return "";
+        }
         if (result.ec == std::errc::result_out_of_range && result.ptr == end)
           return fmt::format("found {}, expected {} {}", text, what, bound);
         return fmt::format("found '{}', expected {}", text, what);
@@ -193,17 +196,18 @@ void Options::option(const std::string& spelling, std::string* field, const std:
 }
 
 void Options::option(const std::string& spelling, std::int64_t* field, const std::string& description) {
-  state_->add(spelling, kInteger, description, fmt::format("{}", *field), field)->check(expects_integer());
+  state_->add(spelling, kInteger, description, fmt::format("{}", *field), field)
+      ->transform(expects_integer());
 }
 
 void Options::option(const std::string& spelling, std::optional<std::int64_t>* field,
                      const std::string& description) {
-  state_->add(spelling, kInteger, description, "", field)->check(expects_integer());
+  state_->add(spelling, kInteger, description, "", field)->transform(expects_integer());
 }
 
 void Options::option(const std::string& spelling, double* field, const std::string& description) {
   state_->add(spelling, kNumber, description, fmt::format("{}", *field), field)
-      ->check(expects<double>(kNumber.expected, "that a double holds"));
+      ->transform(expects<double>(kNumber.expected, "that a double holds"));
 }
 
 void Options::flag(const std::string& name, bool* field, const std::string& description) {

@@ -86,7 +86,7 @@ int train_command(int argc, const char* const* argv) {
   TrainCallbacks callbacks;
   callbacks.message = [&](const std::string& text) { bar.print_line(text); };
   callbacks.step = [&](const StepReport& r) {
-    bar.update(r.step, step_status(r, config.metrics.tags));
+    bar.update(r.step, step_status(r, config.metrics.tags), r.seconds_left);
     const bool due = r.step % config.train.log_every == 0 || r.step == 1 || r.step == r.total_steps;
     if (r.eval_loss || (due && !bar.terminal())) bar.print_line(step_line(r, config.metrics.tags));
   };

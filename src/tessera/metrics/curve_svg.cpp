@@ -86,8 +86,9 @@ struct Axis {
 };
 
 Axis nice_axis(double low, double high, int wanted_steps) {
-  if (!(high > low)) {  // one value only: room around it
-    const double room = low == 0 ? 0.5 : std::abs(low) * 0.1;
+  const double largest = std::max(std::abs(low), std::abs(high));
+  if (!(high - low > 1e-12 * largest)) {  // one value, but for its last places: room around it
+    const double room = largest == 0 ? 0.5 : largest * 0.1;
     low -= room;
     high += room;
   }

@@ -66,6 +66,7 @@ ProgressBar::~ProgressBar() {
 }
 
 double ProgressBar::seconds_left() const {
+  if (seconds_left_) return *seconds_left_;
   const double elapsed = options_.now() - start_time_;
   const auto finished = static_cast<double>(done_ - options_.start);
   return elapsed * static_cast<double>(options_.total - done_) / finished;  // not finite at the start: "?"
@@ -113,9 +114,10 @@ void ProgressBar::draw() {
   any_output_ = true;
 }
 
-void ProgressBar::update(std::int64_t done, std::string_view status) {
+void ProgressBar::update(std::int64_t done, std::string_view status, std::optional<double> seconds_left) {
   done_ = done;
   status_ = status;
+  seconds_left_ = seconds_left;
   const double interval = options_.terminal ? options_.redraw_seconds : options_.line_seconds;
   // A terminal gets its first picture at once; a log file only hears of jobs that take a while.
   const bool first_picture = options_.terminal && !any_output_;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,7 +34,8 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void update(std::int64_t done, std::string_view status);
+  // seconds_left: as the caller knows it, which is then shown; else by the speed so far.
+  void update(std::int64_t done, std::string_view status, std::optional<double> seconds_left = {});
   void print_line(std::string_view line);  // stays: above the bar on a terminal
   void finish(std::string_view status);    // the last picture or line, at 100 %
 
@@ -52,6 +54,7 @@ class ProgressBar {
   double last_output_time_ = 0;
   std::int64_t done_ = 0;
   std::string status_;
+  std::optional<double> seconds_left_;
   bool any_output_ = false;
   bool bar_is_shown_ = false;
 };

@@ -172,13 +172,13 @@ std::unique_ptr<Model> make_bert(const BertConfig& config) {
 
 BertConfig read_bert_config(const JsonConfig& json) {
   BertConfig c;
-  c.vocab_size = json.positive_integer("vocab_size");
-  c.hidden_size = json.positive_integer("hidden_size");
-  c.layers = json.positive_integer("num_hidden_layers");
-  c.heads = json.positive_integer("num_attention_heads");
-  c.ffn_size = json.positive_integer("intermediate_size");
-  c.max_positions = json.positive_integer("max_position_embeddings");
-  c.token_types = json.positive_integer("type_vocab_size", 2);
+  c.vocab_size = json.positive_integer("vocab_size", kMaxIds);
+  c.hidden_size = json.positive_integer("hidden_size", kMaxWidth);
+  c.layers = json.positive_integer("num_hidden_layers", kMaxLayers);
+  c.heads = json.positive_integer("num_attention_heads", kMaxWidth);
+  c.ffn_size = json.positive_integer("intermediate_size", kMaxFfnWidth);
+  c.max_positions = json.positive_integer("max_position_embeddings", kMaxPositions);
+  c.token_types = json.positive_integer("type_vocab_size", kMaxIds, 2);
   c.padding_id = json.integer("pad_token_id", 0);
   c.norm_eps = json.positive_number("layer_norm_eps", 1e-12);
   c.gelu_tanh = read_gelu_tanh(json, "hidden_act", "gelu");

@@ -140,19 +140,19 @@ std::unique_ptr<Model> make_gpt2(const Gpt2Config& config) {
 
 Gpt2Config read_gpt2_config(const JsonConfig& json) {
   Gpt2Config c;
-  c.vocab_size = json.positive_integer("vocab_size");
+  c.vocab_size = json.positive_integer("vocab_size", kMaxIds);
   // Our own key, which transformers passes over: it has no use for rows that are no words.
-  c.padded_vocab_size = json.positive_integer("padded_vocab_size", c.vocab_size);
+  c.padded_vocab_size = json.positive_integer("padded_vocab_size", kMaxIds, c.vocab_size);
   TS_CHECK(c.padded_vocab_size >= c.vocab_size,
            "{}: 'padded_vocab_size' is {}, expected at least 'vocab_size', which is {}", json.source(),
            c.padded_vocab_size, c.vocab_size);
-  c.hidden_size = json.positive_integer("n_embd");
-  c.layers = json.positive_integer("n_layer");
-  c.heads = json.positive_integer("n_head");
-  c.ffn_size = json.positive_integer("n_inner", 4 * c.hidden_size);
+  c.hidden_size = json.positive_integer("n_embd", kMaxWidth);
+  c.layers = json.positive_integer("n_layer", kMaxLayers);
+  c.heads = json.positive_integer("n_head", kMaxWidth);
+  c.ffn_size = json.positive_integer("n_inner", kMaxFfnWidth, 4 * c.hidden_size);
   TS_CHECK(c.hidden_size % c.heads == 0, "{}: 'n_embd' is {}, expected a multiple of 'n_head', which is {}",
            json.source(), c.hidden_size, c.heads);
-  c.max_positions = json.positive_integer("n_positions");
+  c.max_positions = json.positive_integer("n_positions", kMaxPositions);
   c.norm_eps = json.positive_number("layer_norm_epsilon", 1e-5);
   c.tie_embeddings = json.boolean("tie_word_embeddings", true);
   c.init_std = json.number("initializer_range", 0.02);

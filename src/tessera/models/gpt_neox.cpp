@@ -151,12 +151,12 @@ std::unique_ptr<Model> make_gpt_neox(const GptNeoxConfig& config) {
 
 GptNeoxConfig read_gpt_neox_config(const JsonConfig& json) {
   GptNeoxConfig c;
-  c.vocab_size = json.positive_integer("vocab_size");
-  c.hidden_size = json.positive_integer("hidden_size");
-  c.layers = json.positive_integer("num_hidden_layers");
-  c.heads = json.positive_integer("num_attention_heads");
-  c.ffn_size = json.positive_integer("intermediate_size");
-  c.max_positions = json.positive_integer("max_position_embeddings");
+  c.vocab_size = json.positive_integer("vocab_size", kMaxIds);
+  c.hidden_size = json.positive_integer("hidden_size", kMaxWidth);
+  c.layers = json.positive_integer("num_hidden_layers", kMaxLayers);
+  c.heads = json.positive_integer("num_attention_heads", kMaxWidth);
+  c.ffn_size = json.positive_integer("intermediate_size", kMaxFfnWidth);
+  c.max_positions = json.positive_integer("max_position_embeddings", kMaxPositions);
   c.norm_eps = json.positive_number("layer_norm_eps", 1e-5);
   // The new spelling is what a new transformers reads when both are there.
   const auto newest = [&](const std::string& name, const std::string& old_name) {

@@ -44,14 +44,16 @@ bool JsonConfig::has(const std::string& key) const {
   return document_->find(key) != nullptr;
 }
 
-std::int64_t JsonConfig::positive_integer(const std::string& key,
+std::int64_t JsonConfig::positive_integer(const std::string& key, std::int64_t max,
                                           std::optional<std::int64_t> fallback) const {
   const nlohmann::json* found = document_->find(key);
   if (!found && fallback) return *fallback;
   TS_CHECK(found, "{}: key '{}' is missing", source_, key);
   TS_CHECK(found->is_number_integer() && found->get<std::int64_t>() > 0,
            "{}: '{}' is {}, expected a positive integer", source_, key, found->dump());
-  return found->get<std::int64_t>();
+  const std::int64_t value = found->get<std::int64_t>();
+  TS_CHECK(value <= max, "{}: '{}' is {}, expected at most {}", source_, key, value, max);
+  return value;
 }
 
 std::int64_t JsonConfig::integer(const std::string& key, std::int64_t fallback) const {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/models/size_limits.h"
+
 namespace tessera {
 
 class JsonConfig {
@@ -18,7 +20,8 @@ class JsonConfig {
   JsonConfig(JsonConfig&&) noexcept;
 
   // Without a fallback the key must be there and not null. Keys may be nested: "rope_parameters.rope_theta".
-  std::int64_t positive_integer(const std::string& key, std::optional<std::int64_t> fallback = {}) const;
+  std::int64_t positive_integer(const std::string& key, std::int64_t max,
+                                std::optional<std::int64_t> fallback = {}) const;
   std::int64_t integer(const std::string& key, std::int64_t fallback) const;
   // From 0 on, as all of a model's numbers are.
   double number(const std::string& key, std::optional<double> fallback = {}) const;

@@ -137,14 +137,15 @@ std::unique_ptr<Model> make_llama(const LlamaConfig& config) {
 LlamaConfig read_llama_config(const JsonConfig& json) {
   LlamaConfig c;
   const bool qwen2 = json.text("model_type") == "qwen2";
-  c.vocab_size = json.positive_integer("vocab_size");
-  c.hidden_size = json.positive_integer("hidden_size");
-  c.layers = json.positive_integer("num_hidden_layers");
-  c.heads = json.positive_integer("num_attention_heads");
-  c.kv_heads = json.positive_integer("num_key_value_heads", c.heads);
-  c.head_dim = json.positive_integer("head_dim", std::max<std::int64_t>(1, c.hidden_size / c.heads));
-  c.ffn_size = json.positive_integer("intermediate_size");
-  c.max_positions = json.positive_integer("max_position_embeddings");
+  c.vocab_size = json.positive_integer("vocab_size", kMaxIds);
+  c.hidden_size = json.positive_integer("hidden_size", kMaxWidth);
+  c.layers = json.positive_integer("num_hidden_layers", kMaxLayers);
+  c.heads = json.positive_integer("num_attention_heads", kMaxWidth);
+  c.kv_heads = json.positive_integer("num_key_value_heads", kMaxWidth, c.heads);
+  c.head_dim =
+      json.positive_integer("head_dim", kMaxWidth, std::max<std::int64_t>(1, c.hidden_size / c.heads));
+  c.ffn_size = json.positive_integer("intermediate_size", kMaxFfnWidth);
+  c.max_positions = json.positive_integer("max_position_embeddings", kMaxPositions);
   c.norm_eps = json.positive_number("rms_norm_eps", 1e-6);
   const bool nested = json.has("rope_parameters.rope_theta");
   c.rope_theta = json.positive_number(nested ? "rope_parameters.rope_theta" : "rope_theta", 10000.0);

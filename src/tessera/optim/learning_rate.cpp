@@ -25,8 +25,9 @@ double warmup_share(const LearningRateSchedule& s, std::int64_t step) {
 double learning_rate(const LearningRateSchedule& s, std::int64_t step) {
   if (step < s.warmup_steps) return s.peak * warmup_share(s, step);
   if (s.decay == Decay::constant) return s.peak;
-  const double span = static_cast<double>(std::max<std::int64_t>(1, s.decay_steps - s.warmup_steps));
-  const double done = std::min(1.0, static_cast<double>(step - s.warmup_steps) / span);
+  if (step >= s.decay_steps) return s.floor;
+  const auto span = static_cast<double>(s.decay_steps - s.warmup_steps);
+  const double done = static_cast<double>(step - s.warmup_steps) / span;
   const double left = s.decay == Decay::linear ? 1.0 - done : 0.5 * (1.0 + std::cos(std::numbers::pi * done));
   return s.floor + (s.peak - s.floor) * left;
 }

@@ -1,18 +1,10 @@
 #include "tessera/train/model_keys.h"
 
-#include <limits>
-
 #include "tessera/base/error.h"
 #include "tessera/train/config_schema.h"
 
 namespace tessera {
 namespace {
-
-// Far beyond any model there is, and small enough that a slip such as a digit too many is refused here and
-// not met as an overflow in the sizes multiplied from these.
-constexpr std::int64_t kMaxWidth = 1 << 20;
-constexpr std::int64_t kMaxLayers = 10'000;
-constexpr std::int64_t kMaxIds = std::numeric_limits<std::int32_t>::max();  // ids are int32
 
 // Keys that describe the architecture; with model.config they must keep their defaults.
 void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
@@ -26,13 +18,13 @@ void declare_architecture(ConfigSchema& s, ArchitectureKeys& model) {
             {.min = 0, .max = kMaxWidth});
   s.integer("model.head_dim", &attention.head_dim, "width of a head; 0: hidden_size / heads",
             {.min = 0, .max = kMaxWidth});
-  s.integer("model.ffn_size", &model.ffn_size, "inner width of the MLP", {.min = 0, .max = 16 * kMaxWidth});
+  s.integer("model.ffn_size", &model.ffn_size, "inner width of the MLP", {.min = 0, .max = kMaxFfnWidth});
   s.integer("model.vocab_size", &model.vocab_size, "tokens; 0: the tokenizer's", {.min = 0, .max = kMaxIds});
   s.integer("model.vocab_multiple", &model.vocab_multiple,
             "gpt2: rows of the embedding are padded to a multiple of it; padding is never predicted",
             {.min = 1, .max = 1 << 20});
   s.integer("model.max_positions", &model.max_positions, "longest sequence; 0: train.seq_len",
-            {.min = 0, .max = kMaxTokens});
+            {.min = 0, .max = kMaxPositions});
   s.number("model.norm_eps", &model.norm_eps, "epsilon of the norms", kPositive);
   s.number("model.rope_theta", &attention.rope_theta, "base of the rotary angles", kPositive);
   s.number("model.rotary_fraction", &attention.rotary_fraction,

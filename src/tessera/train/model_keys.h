@@ -8,12 +8,11 @@
 #include <cstdint>
 #include <string>
 
+#include "tessera/models/size_limits.h"
+
 namespace tessera {
 
 class ConfigSchema;
-
-// Of a sequence: far beyond any there is, so that a digit too many is refused and not met as an overflow.
-inline constexpr std::int64_t kMaxTokens = 1 << 24;
 
 enum class ModelTypeName { llama, gpt2, qwen2, gpt_neox, bert };
 enum class ActivationName { silu, gelu_tanh, gelu_erf };

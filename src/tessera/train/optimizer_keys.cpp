@@ -83,6 +83,8 @@ void validate_schedule(const ScheduleKeys& schedule, const OptimizerKeys& optimi
     TS_CHECK(schedule.constant_steps == 0,
              "schedule.constant_steps = {} has no effect with schedule.decay = constant",
              schedule.constant_steps);
+    TS_CHECK(schedule.decay_steps == 0,
+             "schedule.decay_steps = {} has no effect with schedule.decay = constant", schedule.decay_steps);
     return;
   }
   const bool own_end = schedule.decay_steps > 0;

@@ -13,7 +13,7 @@ constexpr std::int64_t kMaxBatch = 1 << 24;  // sequences
 
 void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.steps", &train.steps, "optimizer steps", {.min = 1});
-  s.integer("train.seq_len", &train.seq_len, "tokens per sequence", {.min = 1, .max = kMaxTokens});
+  s.integer("train.seq_len", &train.seq_len, "tokens per sequence", {.min = 1, .max = kMaxPositions});
   s.integer("train.global_batch", &train.global_batch, "sequences per step", {.min = 1, .max = kMaxBatch});
   s.integer("train.micro_batch", &train.micro_batch, "sequences per forward and backward",
             {.min = 1, .max = kMaxBatch});
@@ -36,7 +36,8 @@ void declare_parallel(ConfigSchema& s, ParallelKeys& parallel, PipelineKeys& pip
   s.boolean("parallel.zero1", &parallel.zero1, "optimizer state cut over dp");
   s.integer("parallel.zero1_group", &parallel.zero1_group,
             "dp ranks that share one copy of the optimizer state; 0: all", {.min = 0, .max = 1 << 20});
-  s.integer("parallel.bucket_mb", &parallel.bucket_mb, "MiB of gradients in one collective", {.min = 1});
+  s.integer("parallel.bucket_mb", &parallel.bucket_mb, "MiB of gradients in one collective",
+            {.min = 1, .max = 1 << 20});
   s.choice("pipeline.schedule", &pipeline.schedule, "order of the micro-batches",
            {"gpipe", "1f1b", "interleaved"});
   s.integer("pipeline.chunks", &pipeline.chunks,

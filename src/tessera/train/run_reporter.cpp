@@ -47,6 +47,8 @@ std::string dataset_text(const DataKeys& data) {
   return data.shards.empty() ? data.prefix : data.shards;
 }
 
+constexpr const char* kLastSummary = "report.html";
+
 ResultParameters result_parameters(const RunConfig& config, const Model& model, const RunSize& size) {
   const YAML::Node keys = YAML::Load(to_yaml(config));  // names as users write them
   ResultParameters parameters;
@@ -66,6 +68,17 @@ std::int64_t num_parameters(std::span<const Parameter> parameters) {
   std::int64_t count = 0;
   for (const Parameter& p : parameters) count += p.type.shape.num_elems();
   return count;
+}
+
+// From all lines of the log.
+void write_summaries(const RunConfig& config, const Model& model, const RunSize& size) {
+  const std::filesystem::path folder = config.train.out;
+  const std::vector<StepReport> reports = read_jsonl_log(folder / kMetricsFile);
+  TS_CHECK(!reports.empty(), "{} is gone: no curves and no report; the checkpoints are as they were saved",
+           (folder / kMetricsFile).string());
+  write_curve_svg(folder / "loss.svg", loss_chart(config.train.out, reports));
+  write_file(folder / "results.json", results_json(result_parameters(config, model, size), reports));
+  write_run_report(folder, folder / kLastSummary);
 }
 
 }  // namespace
@@ -137,12 +150,19 @@ void RunReporter::append(const StepReport& report) {
 }
 
 void RunReporter::finish() const {
-  const std::vector<StepReport> reports = read_jsonl_log(folder_ / kMetricsFile);
-  TS_CHECK(!reports.empty(), "{} is gone: no curves and no report; the checkpoints are as they were saved",
-           (folder_ / kMetricsFile).string());
-  write_curve_svg(folder_ / "loss.svg", loss_chart(config_.train.out, reports));
-  write_file(folder_ / "results.json", results_json(result_parameters(config_, model_, size_), reports));
-  write_run_report(folder_, folder_ / "report.html");
+  write_summaries(config_, model_, size_);
+}
+
+bool has_summaries(const RunConfig& config) {
+  const std::filesystem::path folder = config.train.out, log = folder / kMetricsFile,
+                              last = folder / kLastSummary;
+  if (!std::filesystem::exists(log)) return true;  // there is nothing to make them from
+  return std::filesystem::exists(last) &&
+         std::filesystem::last_write_time(last) >= std::filesystem::last_write_time(log);
+}
+
+void finish_report(const RunConfig& config, const Model& model, std::int64_t examples) {
+  write_summaries(config, model, size_of(config, examples));
 }
 
 std::string memory_line(const TrainingStep& step, const Communicator* world) {
@@ -188,12 +208,11 @@ TrainSummary summary_of_log(const RunConfig& config, std::int64_t steps_done) {
   TrainSummary summary;
   summary.steps_done = steps_done;
   summary.last_loss = summary.last_eval_loss = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<StepReport> reports =
-      read_jsonl_log(std::filesystem::path(config.train.out) / kMetricsFile);
-  if (!reports.empty()) {
-    summary.last_loss = reports.back().loss;
-    summary.last_eval_loss = reports.back().eval_loss.value_or(summary.last_eval_loss);
-    summary.last_eval_perplexity = reports.back().eval_perplexity.value_or(0);
+  for (const StepReport& report : read_jsonl_log(std::filesystem::path(config.train.out) / kMetricsFile)) {
+    if (report.step != steps_done) continue;
+    summary.last_loss = report.loss;
+    summary.last_eval_loss = report.eval_loss.value_or(summary.last_eval_loss);
+    summary.last_eval_perplexity = report.eval_perplexity.value_or(0);
   }
   return summary;
 }

@@ -70,7 +70,13 @@ std::string memory_line(const TrainingStep& step, const Communicator* world);
 // null. Collective.
 std::string memory_taken_line(const TrainingStep& step, const Evaluator* evaluator, std::int64_t used_before);
 
-// Of a run that was resumed where no step is left: the numbers are those of the log's last line.
+// Whether what finish() writes is there and no older than the log: a run may have ended between its last
+// checkpoint and these.
+bool has_summaries(const RunConfig& config);
+void finish_report(const RunConfig& config, const Model& model, std::int64_t examples);
+
+// Of a run that was resumed where no step is left: the numbers are those of the log's line of that step, as a
+// run that was killed has lines beyond its checkpoint.
 TrainSummary summary_of_log(const RunConfig& config, std::int64_t steps_done);
 
 }  // namespace tessera

@@ -106,6 +106,26 @@ void raise_rate(RunConfig& config, std::int64_t recipe_width) {
   config.schedule.min_lr = lr > 0 ? rounded(config.schedule.min_lr * config.optimizer.lr / lr) : 0;
 }
 
+// By which the new ones are divided; all else is checked of the config that comes out.
+void check_sizes(const RunConfig& recipe) {
+  const ArchitectureKeys& model = recipe.model.architecture;
+  const TrainKeys& train = recipe.train;
+  const auto require = [](const char* key, std::int64_t found) {
+    TS_CHECK(found >= 1, "--shrink: {}: found {}, expected at least 1 in the recipe itself", key, found);
+  };
+  require("model.hidden_size", model.hidden_size);
+  require("model.layers", model.layers);
+  require("model.heads", model.attention.heads);
+  require("model.ffn_size", model.ffn_size);
+  TS_CHECK(model.attention.kv_heads == 0 || model.attention.heads % model.attention.kv_heads == 0,
+           "--shrink: model.heads = {} is not a multiple of model.kv_heads = {}", model.attention.heads,
+           model.attention.kv_heads);
+  TS_CHECK(
+      train.global_batch % (train.micro_batch * recipe.parallel.dp) == 0,
+      "--shrink: train.global_batch = {} is not a multiple of train.micro_batch = {} times parallel.dp = {}",
+      train.global_batch, train.micro_batch, recipe.parallel.dp);
+}
+
 }  // namespace
 
 RunConfig shrunk(const RunConfig& recipe, std::int64_t ranks) {
@@ -118,6 +138,7 @@ RunConfig shrunk(const RunConfig& recipe, std::int64_t ranks) {
   TS_CHECK(recipe.model.config.empty(),
            "--shrink: the model comes from model.config = {}, expected one that is spelled out in the recipe",
            recipe.model.config);
+  check_sizes(recipe);
   RunConfig config = recipe;
   shrink_layout(config.parallel, ranks);
   shrink_model(config.model.architecture, config.parallel);

@@ -110,7 +110,7 @@ class Run {
   void check_can_go_on(const std::optional<std::filesystem::path>& newest) const;
   void check_no_broken_ones_alone(bool resume, const std::optional<std::filesystem::path>& newest) const;
   void restore(const std::filesystem::path& folder);
-  TrainSummary nothing_to_do() const;
+  TrainSummary nothing_to_do();
   std::optional<EvaluatedLoss> evaluate();
   std::optional<EvaluatedLoss> evaluate_after(const StepReport& line);
   const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
@@ -306,9 +306,13 @@ void Run::save(std::int64_t steps_done) {
       save_checkpoint(config_.train.out, info, files, static_cast<int>(config_.train.keep_last)).string();
 }
 
-TrainSummary Run::nothing_to_do() const {
+TrainSummary Run::nothing_to_do() {
   callbacks_.message(
       fmt::format("nothing to do: {} steps are done, train.steps is {}", first_step_, config_.train.steps));
+  if (speaks() && !has_summaries(config_)) {
+    lock_folder(last_checkpoint_);
+    finish_report(config_, *model_, data_.train->per_epoch);
+  }
   TrainSummary summary = summary_of_log(config_, first_step_);
   summary.checkpoint = last_checkpoint_;
   return summary;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
 #include <map>
 #include <set>
 
@@ -183,7 +184,7 @@ void load_external_weights(const WeightStore& store, const Model& model, const S
 }
 
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
-                             const Model& model, const std::string& config_json) {
+                             const Model& model, const std::map<std::string, std::string>& others) {
   const CreatedFolder created(folder);
   std::vector<NamedTensor> tensors;
   for (const ExternalTensor& tensor : model.external_tensors()) {
@@ -195,8 +196,13 @@ void export_external_weights(const std::filesystem::path& folder, const WeightSt
     };
     tensors.push_back({tensor.name, {nullptr, DType::f32, external_shape(tensor, shape)}, make});
   }
+  std::list<AtomicFile> files;
+  for (const auto& [name, text] : others) {
+    files.emplace_back(folder / name).write(text);
+    files.back().flush();
+  }
   write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
-  write_file(folder / "config.json", config_json);
+  for (AtomicFile& file : files) file.commit();
 }
 
 std::filesystem::path newest_weights(const std::filesystem::path& path) {

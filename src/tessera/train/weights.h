@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,10 +29,10 @@ std::vector<float> external_piece(const ExternalTensor& tensor, std::span<const 
                                   const Shape& shape);
 Shape external_shape(const ExternalTensor& tensor, const Shape& parameter_shape);
 
-// config.json and model.safetensors, as transformers loads them; one tensor after the other. Numbers that are
-// not finite are refused.
+// model.safetensors, as transformers loads it, one tensor after the other, with the other files of the
+// folder: config.json, a tokenizer's. All of them or none. Numbers that are not finite are refused.
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
-                             const Model& model, const std::string& config_json);
+                             const Model& model, const std::map<std::string, std::string>& others);
 
 // The newest checkpoint of a run's folder; anything else as it is.
 std::filesystem::path newest_weights(const std::filesystem::path& path);
