@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
 
@@ -159,7 +158,7 @@ template void Hdf5Writer::write(const std::string&, const std::vector<std::int32
 template void Hdf5Writer::write(const std::string&, const std::vector<std::int8_t>&,
                                 const std::vector<std::int64_t>&);
 
-void Hdf5Writer::commit() {
+std::unique_ptr<AtomicFile> Hdf5Writer::finish() {
   std::vector<char> bytes;
   {
     const LibraryLock lock;
@@ -169,9 +168,13 @@ void Hdf5Writer::commit() {
     bytes.resize(static_cast<std::size_t>(size));
     H5Fget_file_image(file_, bytes.data(), bytes.size());
   }
-  AtomicFile file(path_);
-  file.write(bytes.data(), bytes.size());
-  file.commit();
+  auto file = std::make_unique<AtomicFile>(path_);
+  file->write(bytes.data(), bytes.size());
+  return file;
+}
+
+void Hdf5Writer::commit() {
+  finish()->commit();
 }
 
 }  // namespace tessera

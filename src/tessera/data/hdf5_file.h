@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/atomic_file.h"
+
 namespace tessera {
 
 class Hdf5File {
@@ -35,7 +37,7 @@ class Hdf5File {
   std::int64_t file_ = -1;
 };
 
-// A file in the making, in memory until commit() writes it whole.
+// A file in the making, in memory until it is written whole.
 class Hdf5Writer {
  public:
   explicit Hdf5Writer(std::filesystem::path path);
@@ -46,7 +48,8 @@ class Hdf5Writer {
   // Compressed as h5py's "gzip" is, in chunks of whole rows. T as in Hdf5File::read.
   template <class T>
   void write(const std::string& name, const std::vector<T>& values, const std::vector<std::int64_t>& shape);
-  void commit();
+  std::unique_ptr<AtomicFile> finish();  // written, but neither flushed nor under its name
+  void commit();                         // with both
 
  private:
   std::filesystem::path path_;
