@@ -26,12 +26,14 @@ class Hdf5File {
   std::vector<std::int64_t> shape(const std::string& name) const;
 
   // All elements, whatever integers the file has; T is std::int32_t or std::int8_t. Throws Error when the
-  // dataset is not of integers.
+  // dataset is not of integers, or larger than the memory.
   template <class T>
   std::vector<T> read(const std::string& name) const;
 
  private:
   std::int64_t open_dataset(const std::string& name) const;
+  std::size_t num_elements(const std::string& name, const std::vector<std::uint64_t>& dims,
+                           std::size_t element_bytes) const;
 
   std::filesystem::path path_;
   std::int64_t file_ = -1;
