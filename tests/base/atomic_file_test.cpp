@@ -41,6 +41,27 @@ TEST(AtomicFile, WritersDoNotWriteIntoEachOthersFiles) {
 }
 
 // A rename over /dev/null would leave the machine without it.
+// More of them than descriptors: each is whole on the disk, or gone, without one.
+TEST(AtomicFile, WaitsForItsCommitWithoutADescriptor) {
+  TemporaryFolder folder;
+  const auto num_open = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = num_open();
+  {
+    AtomicFile kept(folder.path() / "kept"), given_up(folder.path() / "given_up");
+    for (AtomicFile* const file : {&kept, &given_up}) {
+      file->write("whole");
+      file->flush_and_close();
+    }
+    EXPECT_EQ(num_open(), before);
+    EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"given_up.partial", "kept.partial"}));
+    kept.commit();
+  }
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"kept"});
+  EXPECT_EQ(bytes_of(folder.path() / "kept"), "whole");
+}
+
 TEST(AtomicFile, OnlyFilesAreReplaced) {
   TemporaryFolder folder;
   const std::filesystem::path pipe = folder.path() / "pipe", inside = folder.path() / "folder";

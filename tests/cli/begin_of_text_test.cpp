@@ -74,6 +74,20 @@ train: {{steps: 1, seq_len: {}, global_batch: 1, micro_batch: 1, out: run}}
   EXPECT_EQ(blocks_in("cache"), expected);
 }
 
+// A copy that lost the setting would put <s> before texts that the model was trained without.
+TEST_F(BeginOfTextTest, IsLeftOutOfAConvertedModelToo) {
+  folder.write("tokenizer_config.json", R"({"add_bos_token": false})");
+  folder.write("text.yaml", R"(
+model: {type: llama, hidden_size: 32, layers: 2, heads: 4, ffn_size: 48, max_positions: 32}
+data: {kind: text, texts: [text.txt], tokenizer: small.model, cache: cache, valid_fraction: 0}
+train: {steps: 1, seq_len: 32, global_batch: 1, micro_batch: 1, out: run}
+)");
+  expect_success({"train", "text.yaml"});
+  expect_success({"convert", "run", "hf"});
+  EXPECT_EQ(bytes_of(path() / "hf/tokenizer_config.json"), bytes_of(path() / "tokenizer_config.json"));
+  EXPECT_EQ(open_tokenizer(path() / "hf")->begin_of_text(), std::nullopt);
+}
+
 // Megatron's own preprocessing puts none into its corpora, and `tokenize` gives the ids of the text alone.
 TEST_F(BeginOfTextTest, IsNotInCorporaNorAmongATextsIds) {
   expect_success({"data", "build", "--out", "corpus2", "--tokenizer", "small.model", "two.jsonl"});

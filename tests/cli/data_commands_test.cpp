@@ -112,6 +112,64 @@ TEST_F(DataCommandsTest, BertMakesShards) {
                  {"words.txt", "no [CLS]"});
 }
 
+// So would shards of two calls: training reads whatever lies there.
+TEST_F(DataCommandsTest, BertShardsAppearTogetherOrNotAtAll) {
+  const auto arguments = [](const char* seed, const char* shards) {
+    return std::vector<std::string>{"data",      "bert",     "--out",   "shards", "--tokenizer",
+                                    "vocab.txt", "--shards", shards,    "--seq",  "16",
+                                    "--seed",    seed,       "text.txt"};
+  };
+  const auto made = [&] {
+    std::vector<std::string> all;
+    for (const char* name : {"corpus_training_0.hdf5", "corpus_training_1.hdf5"})
+      all.push_back(bytes_of(path() / "shards" / name));
+    return all;
+  };
+  expect_success(arguments("1", "2"));
+  const std::vector<std::string> before = made();
+  fs::create_symlink("/dev/full", path() / "shards/corpus_training_1.hdf5.partial");
+  expect_refusal(arguments("2", "2"),
+                 {"cannot write shards/corpus_training_1.hdf5.partial: No space left on device"});
+  EXPECT_TRUE(made() == before);
+  expect_success(arguments("2", "2"));
+  EXPECT_FALSE(made() == before);
+
+  // Though all wait for the last one, there may be more of them than files that a process may have open.
+  fs::remove_all(path() / "shards");
+  std::string documents;
+  for (int i = 0; i < 60; ++i) documents += "The license of the works.\nThe work.\n\n";
+  folder.write("text.txt", documents);
+  const ProgramResult many =
+      Program("tessera", arguments("1", "60"), path(), [] { limit(RLIMIT_NOFILE, 40); }).wait();
+  EXPECT_EQ(many.exit_code, 0) << many.text();
+  EXPECT_EQ(names_in(path() / "shards").size(), 60u);
+}
+
+// A folder of new ids and old merges is no tokenizer.
+TEST_F(DataCommandsTest, BpeReplacesBothOfItsFilesOrNone) {
+  const auto train = [](const char* size) {
+    return std::vector<std::string>{"data", "bpe", "--out", "words", "--vocab-size", size, "text.txt"};
+  };
+  const auto made = [&] {
+    return std::pair{bytes_of(path() / "words/vocab.json"), bytes_of(path() / "words/merges.txt")};
+  };
+  expect_success(train("260"));
+  const auto before = made();
+  for (const auto& [device, message] : {std::pair{"/dev/full", "cannot write words/merges.txt.partial"},
+                                        {"/dev/null", "cannot flush words/merges.txt.partial"}}) {
+    fs::create_symlink(device, path() / "words/merges.txt.partial");
+    expect_refusal(train("262"), {message});
+    EXPECT_TRUE(made() == before);
+  }
+  {
+    const FolderLock other(path() / "words");
+    expect_refusal(train("262"), {"another run is writing into words"});
+  }
+  EXPECT_TRUE(made() == before);
+  expect_success(train("262"));
+  EXPECT_NE(made().second, before.second);
+}
+
 TEST_F(DataCommandsTest, BertRefusesImpossibleOptionsByTheirNames) {
   const std::vector<std::array<std::string, 3>> refused = {
       {"--seq", "3", "expected 5 to 16777216"},         {"--seq", "1000000000", "expected 5 to 16777216"},

@@ -72,6 +72,17 @@ TEST_F(OutputsTest, AnInputIsNotWrittenOver) {
   EXPECT_FALSE(fs::exists(path() / "new"));
 }
 
+// It would be opened in their place.
+TEST_F(OutputsTest, ATokenizerIsNotPutBesideAnother) {
+  fs::create_directory(path() / "words");
+  fs::copy(path() / "vocab.txt", path() / "words/vocab.txt");
+  expect_refusal({"data", "bpe", "--out", "words", "--vocab-size", "258", "text.txt"},
+                 {"--out: words/vocab.txt is there already", "instead of the new vocab.json"});
+  EXPECT_EQ(names_in(path() / "words"), std::vector<std::string>{"vocab.txt"});
+  for (int i = 0; i < 2; ++i)
+    expect_success({"data", "bpe", "--out", "new", "--vocab-size", "258", "text.txt"});
+}
+
 TEST_F(OutputsTest, AReportLeavesTheRunsFilesAlone) {
   expect_success({"train", "run.yaml", "train.steps=4"});
   for (const std::string file : {"run/metrics.jsonl", "run/run.yaml", "run/step-00000004/manifest.json"})

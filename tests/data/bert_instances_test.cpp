@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <map>
 
 #include "data/scratch_folder.h"
@@ -140,6 +141,30 @@ TEST(BertInstances, DependOnSeedAndShardAlone) {
   other.seed = 1;
   EXPECT_FALSE(make_bert_shard(documents, 1, 3, other).input_ids == first.input_ids);
   EXPECT_FALSE(make_bert_shard(documents, 2, 3, options()).input_ids == first.input_ids);
+}
+
+// A pair that is too long loses a token at a time, at either end of the longer half. The number stands for
+// all ids, as they were when each token was erased from its vector.
+TEST(BertInstances, AreCutTokenByToken) {
+  BertInstanceOptions some = options();
+  some.seq_len = 20;
+  std::uint64_t hash = 0;
+  for (const std::int32_t id : make_bert_shard(counted_documents(), 0, 1, some).input_ids)
+    hash = (hash * 31 + static_cast<std::uint64_t>(id)) % (std::uint64_t{1} << 61);
+  EXPECT_EQ(hash, 965160464021344070u);
+}
+
+// A text without line ends, as a reader may find it: minutes, if each token moved all those behind it.
+TEST(BertInstances, AreCutFromALongLineInTime) {
+  BertDocuments documents;
+  for (int document = 0; document < 2; ++document) {
+    for (std::int32_t token = 0; token < 2'000'000; ++token)
+      documents.tokens.push_back(1000 + token % 90'000);
+    documents.end_document();
+  }
+  const std::clock_t start = std::clock();
+  EXPECT_GT(make_bert_shard(documents, 0, 1, options()).num_rows, 0);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20);
 }
 
 TEST(BertInstances, RefuseWhatMakesNone) {

@@ -1,6 +1,7 @@
 #include "tessera/data/bert_shards.h"
 
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -179,6 +180,32 @@ TEST_F(BadBertShards, AreRefusedWhenTheyAreNoHdf5) {
   expect_refused("not an HDF5 file");
   put_file(path(), get_file(golden_shard(0)).substr(0, 9000));
   expect_refused("cut off");
+}
+
+// A file whose chunks were never written may promise anything. 2^66 elements are 0 to a 64-bit number.
+TEST_F(BadBertShards, AreRefusedWhenTheyPromiseMoreThanThereIsMemory) {
+  for (const auto& [rows, text] : {std::pair{hsize_t{1} << 57, "(144115188075855872, 64)"},
+                                   {hsize_t{1} << 60, "(1152921504606846976, 64)"},
+                                   {hsize_t{1} << 40, "(1099511627776, 64)"}}) {
+    const hid_t file = H5Fcreate(path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const auto put = [&, rows = rows](const char* name, std::vector<hsize_t> dims) {
+      dims.insert(dims.begin(), rows);
+      const int rank = static_cast<int>(dims.size());
+      const hid_t space = H5Screate_simple(rank, dims.data(), nullptr),
+                  layout = H5Pcreate(H5P_DATASET_CREATE);
+      dims[0] = 1;
+      H5Pset_chunk(layout, rank, dims.data());
+      H5Dclose(H5Dcreate2(file, name, H5T_STD_I32LE, space, H5P_DEFAULT, layout, H5P_DEFAULT));
+      H5Pclose(layout);
+      H5Sclose(space);
+    };
+    for (const char* name : {"input_ids", "input_mask", "segment_ids"}) put(name, {64});
+    for (const char* name : {"masked_lm_positions", "masked_lm_ids"}) put(name, {10});
+    put("next_sentence_labels", {});
+    H5Fclose(file);
+    expect_error([&] { read_bert_shard(path()); }, path().string(), "dataset \"input_ids\" has shape ", text,
+                 "GB of memory of this machine");
+  }
 }
 
 TEST_F(BadBertShards, AreRefusedForAnotherLengthOrVocabulary) {

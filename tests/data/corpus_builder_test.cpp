@@ -99,6 +99,43 @@ TEST_F(CorpusBuilderTest, LinesAndParagraphsAreDocuments) {
   }
 }
 
+// As of BERT's vocabulary, to which white space is nothing. Chunks: parts of one document without ids, too.
+TEST_F(CorpusBuilderTest, AFileWithoutIdsIsNoDocument) {
+  put_file(folder_ / "blank.txt", " \n\n a \n a a\n");
+  put_file(folder_ / "in.txt", "  a x a  a a a a b");
+  put_file(folder_ / "last.txt", "  a a a");
+  const auto encoder = [] {
+    return [](std::string_view text, Ids& ids) {
+      for (const char c : text) {
+        if (c != ' ' && c != '\n' && c != 'a') ids.push_back(c);
+      }
+    };
+  };
+  ThreadPool pool(2);
+  for (const bool cut_files : {true, false}) {
+    for (const std::int64_t chunk_bytes : {1, 5, 1000}) {
+      const auto build_of = [&](const std::vector<std::filesystem::path>& files) {
+        return build_corpus(pool, files, folder_ / "out",
+                            {.vocab_size = 200,
+                             .end_of_document_id = kEnd,
+                             .chunk_bytes = chunk_bytes,
+                             .cut_files = cut_files},
+                            encoder);
+      };
+      const CorpusSummary summary =
+          build_of({folder_ / "blank.txt", folder_ / "in.txt", folder_ / "blank.txt", folder_ / "in.txt",
+                    folder_ / "last.txt"});
+      EXPECT_EQ(summary.num_documents, 2);
+      EXPECT_EQ(summary.num_empty_documents, 3);
+      EXPECT_EQ(summary.num_tokens, 6);
+      const IndexedDataset corpus(folder_ / "out");
+      ASSERT_EQ(corpus.num_sequences(), 2);
+      for (int i = 0; i < 2; ++i) EXPECT_EQ(corpus.sequence(i), (Ids{'x', 'b', kEnd}));
+      expect_error([&] { build_of({folder_ / "blank.txt"}); }, "no documents found in the 1 input files");
+    }
+  }
+}
+
 TEST_F(CorpusBuilderTest, JsonLinesKeepTheirOrder) {
   std::string lines;
   std::vector<std::string> texts;
@@ -131,6 +168,19 @@ TEST_F(CorpusBuilderTest, FormatFollowsTheExtensionUnlessGiven) {
   expect_documents({"x"});
   build({folder_ / "in.jsonl"}, {.format = CorpusFormat::text});
   expect_documents({line});
+}
+
+// json.dumps({"score": math.nan, ...}) of Python.
+TEST_F(CorpusBuilderTest, PythonsNumbersThatJsonDoesNotKnowAreRead) {
+  expect_json_refused("{\"text\": NaN}\n", "in.jsonl:1:", "found null", "expected a string");
+  for (const char* bad : {"nan", "NaNs", "+Infinity", "--Infinity", "Inf", "1NaN"})
+    expect_json_refused(std::string("{\"text\": \"x\", \"n\": ") + bad + "}\n",
+                        "in.jsonl:1:", "not valid JSON", bad);
+  put_file(folder_ / "in.jsonl",
+           "{\"score\": NaN, \"text\": \"a NaN \\\" NaN\", \"all\": [Infinity, -Infinity,NaN]}\n"
+           "{\"-Infinity\": -Infinity, \"text\": \"b\\\\\", \"n\": NaN}\n");
+  build({folder_ / "in.jsonl"}, {});
+  expect_documents({"a NaN \" NaN", "b\\"});
 }
 
 TEST_F(CorpusBuilderTest, BadJsonNamesFileAndLine) {

@@ -28,6 +28,17 @@ TEST(DocumentSplit, RoundsAsMegatronDoes) {
   EXPECT_EQ(bounds(" 0.5, 0.25 ,0.25,9", 8), (Bounds{4, 6, 8}));
 }
 
+TEST(DocumentSplit, StaysWithinTheDocuments) {
+  EXPECT_EQ(bounds("0,1,1", 3), (Bounds{0, 1, 3}));  // 1.5 rounds to 2, twice; Megatron: -1, 1, 3
+  EXPECT_EQ(bounds("0,1,1", 7), (Bounds{0, 3, 7}));
+  for (const char* weights : {"0,1,1", "0,0,1", "1,1,0", "0,1,2", "1,0,1", "1,1,1", "0,1,0"}) {
+    for (std::int64_t size = 0; size < 40; ++size) {
+      const Bounds found = bounds(weights, size);
+      EXPECT_TRUE(found[0] >= 0 && found[0] <= found[1] && found[1] <= size) << weights << " of " << size;
+    }
+  }
+}
+
 TEST(DocumentSplit, RefusesWhatIsNoSplit) {
   expect_error([] { split_documents("0,0,0", 10); }, "\"0,0,0\"", "add up to 0");
   expect_error([] { split_documents("a,b", 10); }, "\"a,b\"", "found \"a\"");

@@ -217,6 +217,56 @@ TEST_F(SmallGptDataset, RefusesMapsWithForeignNumbers) {
   expect_error([&] { index.sample_start(5); }, "sample 5 starts at document", "token -7", below);
 }
 
+// Of another corpus with as many documents and tokens, as where a corpus was made again from texts that were
+// put right: met with the first sample that it would give other tokens.
+TEST_F(SmallGptDataset, RefusesMapsOfAnotherCorpusOfTheSameShape) {
+  const GptIndexRequest request{.documents = {0, 8}, .seq_len = 6, .num_samples = 25, .seed = 1};
+  open(request);
+  const auto remade = [&](const std::vector<int>& sizes) {
+    IndexedDatasetWriter writer(folder_ / "c", TokenDType::u16);
+    for (const int size : sizes)
+      writer.add_document(std::vector<std::int32_t>(static_cast<std::size_t>(size), 7));
+    writer.finish();
+    return GptDataset(std::make_shared<IndexedDataset>(folder_ / "c"), request, files_in(folder_), 100);
+  };
+  const auto read_all = [&](const GptDataset& dataset) {
+    Batch batch(1, 6);
+    for (std::int64_t i = 0; i < dataset.num_samples(); ++i) dataset.fill(i, batch);
+  };
+  read_all(remade({5, 0, 1, 40, 3, 0, 2, 17}));  // other tokens in the same places
+  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{
+           {17, 2, 0, 3, 40, 1, 0, 5}, {5, 0, 1, 41, 3, 0, 2, 16}, {68, 0, 0, 0, 0, 0, 0, 0}}) {
+    const GptDataset other = remade(sizes);
+    expect_error([&] { read_all(other); }, "sample_idx.npy: sample ", "starts at document ",
+                 "it was made for another corpus; remove it");
+  }
+}
+
+// Both kinds of a wrong place: behind the end of its document, and elsewhere than the sample before it ends.
+TEST_F(SmallGptDataset, RefusesSamplesThatDoNotFollowOneAnother) {
+  const GptIndexRequest request{.documents = {3, 4}, .seq_len = 6, .num_samples = 6};
+  const auto open_with = [&](std::int32_t sample, std::int32_t offset) {
+    build_gpt_index(*corpus_, request, files_in(folder_));
+    std::vector<std::int32_t> places;
+    for (std::int32_t i = 0; i <= 6; ++i) places.insert(places.end(), {0, i == sample ? offset : 6 * i});
+    NpyWriter file(folder_ / "sample_idx.npy", "<i4", {7, 2});
+    file.write(std::span<const std::int32_t>(places));
+    file.commit();
+    return GptDataset(corpus_, request, files_in(folder_), 100);
+  };
+  const auto read_all = [&](const GptDataset& dataset) {
+    for (std::int64_t i = 0; i < 6; ++i) sample_of(dataset, i);
+  };
+  read_all(open_with(2, 12));
+  const GptDataset moved = open_with(6, 35), beyond = open_with(0, 40);
+  expect_error(
+      [&] { read_all(moved); },
+      "sample 6 starts at document 0, token 35, expected document 0, token 36, where the one before");
+  expect_error(
+      [&] { read_all(beyond); },
+      "sample 0 starts at document 0, token 40, expected a token below 40, the size of that document");
+}
+
 TEST_F(SmallGptDataset, RefusesAnOrderOfSamplesThatAreNotThere) {
   const GptIndexRequest request{.documents = {0, 6}, .seq_len = 6, .num_samples = 25, .seed = 1};
   open(request);

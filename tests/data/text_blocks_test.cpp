@@ -119,6 +119,34 @@ TEST_F(TextBlocksTest, PutTheTokenThatBeginsTextsBeforeEach) {
   expect_error([&] { ensure({folder_ / "a.txt"}); }, "the tokenizer gave id 256");
 }
 
+// As Python opens a text, and with it datasets' load_dataset("text"), which run_clm reads through. In a JSON
+// line they are white space.
+TEST_F(TextBlocksTest, EndLinesAsPythonDoes) {
+  put_file(folder_ / "b.txt", "one two\r\nthree\rfour\n\r\n\r\r\n\rfive\r\n\nsix\r");
+  put_file(folder_ / "c.txt", "no newline\r\nat the end");
+  put_file(folder_ / "d.jsonl", "{\"text\": \"se\\r\\nven\",\r \"n\": 7}\r\n\r\n{\"text\": \"eight\"}\r");
+  const std::vector<fs::path> files = {folder_ / "b.txt", folder_ / "c.txt", folder_ / "d.jsonl"};
+  const auto expect_all = [&](const std::string& expected) {
+    options_.block_size = std::ssize(expected);
+    EXPECT_EQ(read_blocks(ensure(files).prefix), std::vector<std::string>{expected});
+  };
+  options_.begin_of_text = '^';
+  expect_all("^one two\n^three\n^four\n^\n^\n^\n^\n^five\n^\n^six\n^no newline\n^at the end^se\r\nven^eight");
+  options_.keep_newlines = false;
+  expect_all("^one two^three^four^^^^^five^^six^no newline^at the end^se\r\nven^eight");
+}
+
+// Blocks that were made when a text's "\r" was kept: nothing says whether it has one.
+TEST_F(TextBlocksTest, AreMadeAgainWhereLinesEndedOtherwise) {
+  const TextBlockFiles made = ensure({folder_ / "a.txt"});
+  std::string description = get_file(made.prefix.string() + ".txt");
+  const std::string ends = "lines end in \\n, \\r\\n or \\r; ";
+  const std::size_t at = description.find(ends);
+  ASSERT_NE(at, std::string::npos) << description;
+  put_file(made.prefix.string() + ".txt", description.erase(at, ends.size()));
+  EXPECT_FALSE(ensure({folder_ / "a.txt"}).reused);
+}
+
 TEST_F(TextBlocksTest, AreUsedAgainUntilSomethingChanges) {
   const TextBlockFiles made = ensure({folder_ / "a.txt"});
   const int before = num_encoders_;

@@ -109,6 +109,26 @@ TEST_F(HfTokenizerTest, ReadsBothSpellingsOfMerges) {
   EXPECT_EQ(as_pairs.encode(text), as_strings.encode(text));
 }
 
+// Found in a text as they are written, and of the ids that the vocabulary has for the bytes they look like.
+TEST_F(HfTokenizerTest, AnAddedTokenMayBeSpelledAsAByte) {
+  const auto id_of = [&](const char* spelled) { return file_["model"]["vocab"].at(spelled).get<int>(); };
+  const int e_acute = id_of("\u00e9"), space = id_of("\u0120");
+  file_["added_tokens"] = {added("\u00e9", e_acute, false), added("\u0120", space, false)};
+  const HfTokenizer tokenizer = load();
+  const BpeTokenizer plain(vocabulary_);
+  Ids expected;
+  plain.encode("a", expected);
+  expected.insert(expected.end(), {e_acute, space});
+  plain.encode(" b", expected);
+  EXPECT_EQ(tokenizer.encode("a\u00e9\u0120 b"), expected);
+  EXPECT_EQ(tokenizer.text_of(space), " ");
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode("a b")), "a b");
+  // With another id than the vocabulary's, which the library warns of and does not use.
+  file_["added_tokens"] = {added("\u00e9", 7, false)};
+  EXPECT_EQ(load().encode("\u00e9"), Ids{e_acute});
+  EXPECT_EQ(load().vocab_size(), 400);
+}
+
 TEST_F(HfTokenizerTest, NeedsNoTokenForBytesThatNoTextHas) {
   Json& vocab = file_["model"]["vocab"];
   file_["model"]["merges"] = Json::array();  // some of them need the byte that goes

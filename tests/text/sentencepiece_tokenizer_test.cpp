@@ -139,6 +139,28 @@ TEST_F(SentencepieceTokenizerTest, AModelMayHaveNothingThatBeginsTexts) {
   EXPECT_EQ(SentencepieceTokenizer(path_).begin_of_text(), std::nullopt);
 }
 
+// transformers would put </s> behind every text of a tokenizer so set. Ids of texts alone are none of that.
+TEST_F(SentencepieceTokenizerTest, RefusesToLoseWhatStandsBehindAText) {
+  const std::filesystem::path config = folder_.path() / "tokenizer_config.json";
+  std::ofstream(config) << R"({"add_eos_token": false, "add_bos_token": null})";
+  EXPECT_EQ(SentencepieceTokenizer(path_).begin_of_text(), 1);
+  for (const char* settings :
+       {R"({"add_eos_token": true})", R"({"add_bos_token": false, "add_eos_token": true})"}) {
+    std::ofstream(config) << settings;
+    const SentencepieceTokenizer tokenizer(path_);
+    EXPECT_FALSE(tokenizer.encode("a").empty());
+    try {
+      tokenizer.begin_of_text();
+      ADD_FAILURE() << settings;
+    } catch (const Error& error) {
+      EXPECT_NE(
+          std::string(error.what()).find(config.string() + ": found add_eos_token: true, expected false"),
+          std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST_F(SentencepieceTokenizerTest, DecodesWhatItEncodes) {
   const SentencepieceTokenizer tokenizer(path_);
   const std::string text = "some words \u4f60\u00e9 here";

@@ -110,6 +110,18 @@ TEST(WordpieceTokenizer, ACasedVocabularyKeepsCapitals) {
   EXPECT_EQ(tokenizer.encode("Paris paris PARIS \u00c9t\u00e9"), (Ids{1, 2, 0, 3}));
 }
 
+// What the `tokenizers` library gives for this file: {"a": 4, "##a": 3, "b": 5, "\u200bc": 6, "[UNK]": 7}.
+TEST(WordpieceTokenizer, ReadsAFileAsTheLibraryDoes) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "vocab.txt")
+      << "[UNK]\na\n##a\n##a\u3000\na\u00a0 \u2028\t\r\nb\u0085\n\u200bc\n[UNK]\u2003\n";
+  const WordpieceTokenizer tokenizer = WordpieceTokenizer::load(folder.path() / "vocab.txt");
+  EXPECT_EQ(tokenizer.encode("aa b a x"), (Ids{4, 3, 5, 4, 7}));
+  EXPECT_EQ(tokenizer.encode("[UNK]"), Ids{7});
+  EXPECT_EQ(tokenizer.id_of("\u200bc"), 6);
+  EXPECT_EQ(tokenizer.vocab_size(), 8);
+}
+
 TEST(WordpieceTokenizer, RefusesAFileWithoutUnk) {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "vocab.txt") << "the\nof\n";

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tessera/data/document_split.h"
+#include "tessera/data/gpt_dataset.h"
 #include "tessera/data/indexed_dataset.h"
 #include "tessera/data/npy_file.h"
 #include "tessera/train/from_config.h"
@@ -181,6 +182,51 @@ TEST(MegatronDataTest, ValidatesOnOnePass) {
   config.data.split = DataKeys{}.split;
   config.data.valid_prefix = config.data.prefix;
   EXPECT_EQ(open_run_data(config, *model, {.train = false}).valid->per_epoch, (corpus.num_tokens() - 1) / 16);
+}
+
+// The same of a blend: all of each corpus, whatever its weight. One that is not one sample of a hundred can
+// be validated on, and one that is too small to have anything held out is left out.
+TEST(MegatronDataTest, ValidatesOnAllOfABlendOnce) {
+  KindRun kind("blend");
+  RunConfig& config = kind.run.config;
+  IndexedDatasetWriter writer(kind.run.path() / "tiny", TokenDType::u16);
+  writer.add_document(std::vector<std::int32_t>(20, 3));
+  writer.finish();
+  config.data.blend.insert(config.data.blend.end(), {"0.001", (kind.run.path() / "tiny").string()});
+  config.data.split = "70,30,0";
+  const std::unique_ptr<Model> model = make_model(config, 0);
+
+  // Row by row what each corpus' own maps say.
+  std::vector<std::vector<std::int32_t>> expected;
+  for (const std::size_t item : {1, 3, 5}) {
+    const auto corpus = std::make_shared<const IndexedDataset>(config.data.blend[item]);
+    GptIndexRequest request{.seq_len = 16, .num_samples = 1, .seed = config.train.seed};
+    request.documents = split_documents(config.data.split, corpus->num_sequences())[1];
+    if (request.documents.size() == 0) continue;
+    std::int64_t tokens = 0;
+    for (std::int64_t i = request.documents.begin; i < request.documents.end; ++i)
+      tokens += corpus->sequence_tokens(i);
+    request.num_samples = (tokens - 1) / 16;
+    const GptIndexFiles files = gpt_index_files(kind.run.path(), "expected", Part::valid, request);
+    build_gpt_index(*corpus, request, files);
+    const GptDataset dataset(corpus, request, files, 61);
+    ASSERT_EQ(dataset.num_samples(), request.num_samples);
+    for (std::int64_t i = 0; i < dataset.num_samples(); ++i) {
+      expected.emplace_back(16);
+      dataset.copy_sample(i, 0, expected.back());
+    }
+  }
+  ASSERT_GT(expected.size(), 40u);
+  const RunData data = open_run_data(config, *model, {.train = false});
+  ASSERT_EQ(data.valid->per_epoch, std::ssize(expected));
+  const auto num_rows = std::ssize(expected) + 3;
+  Batch batch = data.valid->make_batch(num_rows, 16);
+  data.valid->fill(0, batch);
+  for (std::int64_t row = 0; row < num_rows; ++row) {
+    const auto first = batch.inputs.begin() + row * 16;
+    EXPECT_EQ(std::vector(first, first + 16), expected[static_cast<std::size_t>(row) % expected.size()])
+        << row;
+  }
 }
 
 TEST(DataKindsRefusalTest, AKindThatTheModelDoesNotRead) {

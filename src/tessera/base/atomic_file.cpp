@@ -63,9 +63,8 @@ bool AtomicFile::open_partial(int number) {
 
 // Renamed or removed before it is closed: then the next writer may have it.
 AtomicFile::~AtomicFile() {
-  if (descriptor_ < 0) return;
-  ::unlink(partial_.c_str());
-  ::close(descriptor_);
+  if (!committed_) ::unlink(partial_.c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void AtomicFile::fail_with_errno(const char* action) {
@@ -89,12 +88,18 @@ void AtomicFile::flush() {
   flushed_ = true;
 }
 
+void AtomicFile::flush_and_close() {
+  flush();
+  ::close(std::exchange(descriptor_, -1));
+}
+
 void AtomicFile::commit() {
   if (!flushed_) flush();
   std::error_code error;
   std::filesystem::rename(partial_, path_, error);
   TS_CHECK(!error, "cannot rename {} to {}: {}", partial_.string(), path_.string(), error.message());
-  ::close(std::exchange(descriptor_, -1));
+  committed_ = true;
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {

@@ -24,6 +24,9 @@ class AtomicFile {
   // Whether no other process had it open for writing when this one began.
   bool is_only_writer() const { return only_writer_; }
   void flush();
+  // Flushes, and keeps no descriptor until commit(): where more files wait for theirs than a process may have
+  // open. Another writer of the name is then the caller's to keep away, as by a FolderLock.
+  void flush_and_close();
   void commit();  // flushes first, if that was not done
 
  private:
@@ -33,6 +36,7 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path partial_;
   int descriptor_ = -1;
+  bool committed_ = false;
   bool only_writer_ = true;
   bool flushed_ = false;
 };

@@ -1,6 +1,6 @@
 // FolderLock: a folder that one process at a time writes into. Held by the rank that writes a run's files,
-// and by `tessera data index` and `data bert`; the kernel lets go of it when the process ends, however it
-// ends, and nothing is left on the disk.
+// and by `tessera data index`, `data bert` and `data bpe`; the kernel lets go of it when the process ends,
+// however it ends, and nothing is left on the disk.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <charconv>
+#include <memory>
 
+#include "tessera/base/atomic_file.h"
 #include "tessera/base/created_folder.h"
 #include "tessera/base/error.h"
 #include "tessera/base/folder_lock.h"
@@ -21,6 +23,13 @@ std::int32_t special_id(const Tokenizer& tokenizer, const std::string& path, con
   const std::optional<std::int32_t> id = tokenizer.id_of(name);
   TS_CHECK(id.has_value(), "{}: the vocabulary has no {}, expected BERT's", path, name);
   return *id;
+}
+
+void take_vocabulary(const Tokenizer& tokenizer, const std::string& path, BertInstanceOptions& options) {
+  options.cls = special_id(tokenizer, path, "[CLS]");
+  options.sep = special_id(tokenizer, path, "[SEP]");
+  options.mask = special_id(tokenizer, path, "[MASK]");
+  options.vocab_size = tokenizer.vocab_size();
 }
 
 void check_instances(const BertInstanceOptions& options) {
@@ -108,14 +117,12 @@ int data_bert_command(int argc, const char* const* argv) {
 
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path);
   instances.seed = static_cast<std::uint64_t>(seed);
-  instances.cls = special_id(*tokenizer, tokenizer_path, "[CLS]");
-  instances.sep = special_id(*tokenizer, tokenizer_path, "[SEP]");
-  instances.mask = special_id(*tokenizer, tokenizer_path, "[MASK]");
-  instances.vocab_size = tokenizer->vocab_size();
+  take_vocabulary(*tokenizer, tokenizer_path, instances);
   const std::vector<NamedFile> inputs = named_files("FILE", files);
   const BertDocuments documents = read_documents(*tokenizer, files);
   std::optional<CreatedFolder> created;
-  std::optional<FolderLock> lock;  // shards of two writers would look right together
+  std::optional<FolderLock> lock;                    // shards of two writers would look right together
+  std::vector<std::unique_ptr<AtomicFile>> written;  // as would those of two calls: all appear after the last
   ProgressBar bar(stderr, progress_options("bert", num_shards));
   std::int64_t num_rows = 0;
   for (std::int64_t shard = 0; shard < num_shards; ++shard) {
@@ -126,10 +133,11 @@ int data_bert_command(int argc, const char* const* argv) {
       created.emplace(out);
       lock.emplace(out);
     }
-    write_bert_shard(file, made);
+    written.push_back(prepare_bert_shard(file, made));
     num_rows += made.num_rows;
     bar.update(shard + 1, "shards");
   }
+  for (const auto& file : written) file->commit();
   bar.finish("shards");
   fmt::print("{} sequences of {} documents in {} shards in {}\n", num_rows, documents.num_documents(),
              num_shards, out);

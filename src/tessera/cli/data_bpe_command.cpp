@@ -7,6 +7,7 @@
 #include "tessera/cli/output_files.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/text/bpe_trainer.h"
+#include "tessera/text/tokenizer.h"
 
 namespace tessera {
 
@@ -26,6 +27,12 @@ int data_bpe_command(int argc, const char* const* argv) {
   const std::filesystem::path folder(out);
   check_outputs(named_files("FILE", files),
                 {{"--out", folder / "vocab.json"}, {"--out", folder / "merges.txt"}});
+
+  const std::vector<TokenizerFile> there = tokenizer_files(folder);
+  TS_CHECK(there.empty() || there[0].usual_name == "vocab.json",
+           "--out: {} is there already, and opening {} would read it instead of the new vocab.json: expected "
+           "another folder",
+           there[0].path.string(), out);
 
   WordCounts counts;
   for (const std::string& file : files) count_words(read_file(file), counts);

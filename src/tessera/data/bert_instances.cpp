@@ -106,10 +106,12 @@ class InstanceMaker {
 
   // Token by token from the longer one, at either end.
   void truncate(Pair& pair) {
-    while (std::ssize(pair.a) + std::ssize(pair.b) > max_tokens_) {
-      std::vector<std::int32_t>& longer = pair.a.size() > pair.b.size() ? pair.a : pair.b;
-      longer.erase(random_.chance(0.5) ? longer.begin() : longer.end() - 1);
+    std::span<const std::int32_t> a = pair.a, b = pair.b;
+    while (std::ssize(a) + std::ssize(b) > max_tokens_) {
+      std::span<const std::int32_t>& longer = a.size() > b.size() ? a : b;
+      longer = random_.chance(0.5) ? longer.subspan(1) : longer.first(longer.size() - 1);
     }
+    pair = {{a.begin(), a.end()}, {b.begin(), b.end()}, pair.b_is_random};
   }
 
   Instance masked(const Pair& pair) {

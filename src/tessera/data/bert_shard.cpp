@@ -75,7 +75,7 @@ BertShard read_bert_shard(const std::filesystem::path& path) {
   return shard;
 }
 
-void write_bert_shard(const std::filesystem::path& path, const BertShard& shard) {
+std::unique_ptr<AtomicFile> prepare_bert_shard(const std::filesystem::path& path, const BertShard& shard) {
   Hdf5Writer file(path);
   const std::vector<std::int64_t> tokens{shard.num_rows, shard.seq_len};
   const std::vector<std::int64_t> predictions{shard.num_rows, shard.max_predictions};
@@ -85,7 +85,13 @@ void write_bert_shard(const std::filesystem::path& path, const BertShard& shard)
   file.write("masked_lm_positions", shard.masked_lm_positions, predictions);
   file.write("masked_lm_ids", shard.masked_lm_ids, predictions);
   file.write("next_sentence_labels", shard.next_sentence_labels, {shard.num_rows});
-  file.commit();
+  std::unique_ptr<AtomicFile> written = file.finish();
+  written->flush_and_close();
+  return written;
+}
+
+void write_bert_shard(const std::filesystem::path& path, const BertShard& shard) {
+  prepare_bert_shard(path, shard)->commit();
 }
 
 std::int32_t count_keys(const BertShard& shard, std::int64_t row) {

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "tessera/base/atomic_file.h"
 #include "tessera/data/batch.h"
 
 namespace tessera {
@@ -35,6 +37,8 @@ BertShardSize bert_shard_size(const std::filesystem::path& path);
 BertShard read_bert_shard(const std::filesystem::path& path);
 
 void write_bert_shard(const std::filesystem::path& path, const BertShard& shard);
+// On the disk, but not under its name: for shards that appear together. Holds no descriptor; see AtomicFile.
+std::unique_ptr<AtomicFile> prepare_bert_shard(const std::filesystem::path& path, const BertShard& shard);
 
 // Of one row the number of tokens before its padding.
 std::int32_t count_keys(const BertShard& shard, std::int64_t row);

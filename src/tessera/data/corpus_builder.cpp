@@ -146,15 +146,23 @@ class PieceEncoder {
   EncodedPiece& piece_;
 };
 
-void write_round(const Round& round, IndexedDatasetWriter& writer, CorpusSummary& summary) {
+// `continued`: whether the document that goes on has tokens already. One that ends without any but its end
+// gave no ids: in parts of a file that shows only here.
+void write_round(const Round& round, bool& continued, IndexedDatasetWriter& writer, CorpusSummary& summary) {
   for (const EncodedPiece& piece : std::span(round.pieces).first(round.num_pieces)) {
     const std::span<const std::int32_t> tokens(piece.tokens);
     std::size_t begin = 0;
     for (const std::size_t end : piece.document_ends) {
-      writer.add_document(tokens.subspan(begin, end - begin));
+      if (end - begin == 1 && !continued) {
+        ++summary.num_empty_documents;
+      } else {
+        writer.add_document(tokens.subspan(begin, end - begin));
+      }
+      continued = false;
       begin = end;
     }
     writer.add_tokens(tokens.subspan(begin));
+    continued = continued || begin < tokens.size();
     summary.num_empty_documents += piece.num_empty_documents;
     summary.num_bytes += std::ssize(piece.source.text);
   }
@@ -215,22 +223,23 @@ CorpusSummary build_corpus(ThreadPool& pool, const std::vector<std::filesystem::
   // Task 0 of a round writes the round before it, so the disk and the encoders work at the same time.
   CorpusSummary summary;
   Round encoding, writing;
+  bool continued = false;
   encoding.pieces.resize(kPiecesPerThread * encoders.size());
   writing.pieces.resize(kPiecesPerThread * encoders.size());
   while (true) {
     take_pieces(source, encoding);
     if (encoding.num_pieces + writing.num_pieces == 0) break;
     std::exception_ptr write_error;
-    pool.for_each_task(static_cast<std::int64_t>(encoding.num_pieces) + 1,
-                       [&](std::int64_t task, int worker) {
-                         if (task == 0) {
-                           write_error = exception_of([&] { write_round(writing, writer, summary); });
-                         } else {
-                           EncodedPiece& piece = encoding.pieces[static_cast<std::size_t>(task - 1)];
-                           const EncodeFunction& encode = encoders[static_cast<std::size_t>(worker)];
-                           piece.error = exception_of([&] { PieceEncoder(encode, options, piece).run(); });
-                         }
-                       });
+    pool.for_each_task(
+        static_cast<std::int64_t>(encoding.num_pieces) + 1, [&](std::int64_t task, int worker) {
+          if (task == 0) {
+            write_error = exception_of([&] { write_round(writing, continued, writer, summary); });
+          } else {
+            EncodedPiece& piece = encoding.pieces[static_cast<std::size_t>(task - 1)];
+            const EncodeFunction& encode = encoders[static_cast<std::size_t>(worker)];
+            piece.error = exception_of([&] { PieceEncoder(encode, options, piece).run(); });
+          }
+        });
     rethrow(write_error);
     for (std::size_t i = 0; i < encoding.num_pieces; ++i) rethrow(encoding.pieces[i].error);
     if (progress) progress(summary.num_bytes, source.num_bytes());

@@ -1,5 +1,6 @@
 #include "tessera/data/document_split.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -48,14 +49,15 @@ std::array<DocumentRange, 3> split_documents(const std::string& text, std::int64
   weights.resize(3, 0.0);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   TS_CHECK(sum > 0, "the split \"{}\": its weights add up to 0", text);
-  // Rounded half to even, then every bound but the first is moved by what the last one is off.
+  // Rounded half to even, then every bound but the first is moved by what the last one is off: Megatron's
+  // below 0, too, where the first part has no weight.
   std::array<std::int64_t, 4> bounds{};
   for (std::size_t i = 0; i < 3; ++i) {
     const double share = weights[i] / sum * static_cast<double>(num_documents);
     bounds[i + 1] = bounds[i] + static_cast<std::int64_t>(std::nearbyint(share));
   }
   const std::int64_t off = bounds[3] - num_documents;
-  for (std::size_t i = 1; i < 4; ++i) bounds[i] -= off;
+  for (std::size_t i = 1; i < 4; ++i) bounds[i] = std::max<std::int64_t>(0, bounds[i] - off);
   return {DocumentRange{bounds[0], bounds[1]}, {bounds[1], bounds[2]}, {bounds[2], bounds[3]}};
 }
 

@@ -27,11 +27,21 @@ void GptDataset::copy_tokens(std::int64_t document, std::int64_t offset, std::sp
   }
 }
 
-// Where the sample ends follows from its length; sample_idx[i + 1] says the same.
+// Where the sample ends follows from its length, and sample_idx[i + 1] says the same: its last token, which
+// is its last target, is the first of the next one. Maps of other documents differ there, if not where it
+// starts.
 void GptDataset::copy_sample(std::int64_t number, std::int64_t first, std::span<std::int32_t> out) const {
   TS_ASSERT(first >= 0 && first + std::ssize(out) <= request_.seq_len + 1);
-  GptIndex::Place place = index_.sample_start(index_.shuffled_sample(number));
+  const bool to_the_end = !out.empty() && first + std::ssize(out) == request_.seq_len + 1;
+  const std::int64_t sample = index_.shuffled_sample(number);
+  GptIndex::Place place = index_.sample_start(sample);
+  const std::int64_t first_size = corpus_->sequence_tokens(index_.document(place.document));
+  if (place.offset > 0 && place.offset >= first_size) {  // the very first document may be empty
+    index_.refuse_place(sample, place,
+                        fmt::format("a token below {}, the size of that document", first_size));
+  }
   place.offset += first;
+  GptIndex::Place last;
   while (!out.empty()) {
     const std::int64_t document = index_.document(place.document);
     const std::int64_t size = corpus_->sequence_tokens(document);
@@ -39,10 +49,17 @@ void GptDataset::copy_sample(std::int64_t number, std::int64_t first, std::span<
       const auto count = static_cast<std::size_t>(std::min(size - place.offset, std::ssize(out)));
       copy_tokens(document, place.offset, out.first(count));
       out = out.subspan(count);
+      last = {place.document, place.offset + static_cast<std::int64_t>(count) - 1};
       place.offset = size;
     }
     place.offset -= size;
     ++place.document;
+  }
+  if (!to_the_end) return;
+  if (const GptIndex::Place next = index_.sample_start(sample + 1); next != last) {
+    index_.refuse_place(
+        sample + 1, next,
+        fmt::format("document {}, token {}, where the one before it ends", last.document, last.offset));
   }
 }
 

@@ -134,6 +134,12 @@ GptIndex::Place GptIndex::sample_start(std::int64_t sample) const {
   return place;
 }
 
+void GptIndex::refuse_place(std::int64_t sample, const Place& found, std::string_view expected) const {
+  fail(
+      "{}: sample {} starts at document {}, token {}, expected {}: it was made for another corpus; remove it",
+      sample_idx_.path().string(), sample, found.document, found.offset, expected);
+}
+
 std::int64_t GptIndex::shuffled_sample(std::int64_t number) const {
   TS_ASSERT(number >= 0 && number < num_samples_);
   const std::int64_t sample = element<std::uint32_t>(shuffle_idx_, number);

@@ -69,12 +69,17 @@ class GptIndex {
   struct Place {
     std::int64_t document = 0;  // index into doc_idx
     std::int64_t offset = 0;    // token of that document
+
+    bool operator==(const Place&) const = default;
   };
   std::int64_t num_samples() const { return num_samples_; }
   std::int64_t document(
       std::int64_t index) const;  // doc_idx[index]; refused outside of the request's documents
   Place sample_start(std::int64_t sample) const;            // up to num_samples(), where the last one ends
   std::int64_t shuffled_sample(std::int64_t number) const;  // the sample read as number `number`
+
+  // Throws Error: the place where a sample starts is not one of this corpus, which has `expected` there.
+  [[noreturn]] void refuse_place(std::int64_t sample, const Place& found, std::string_view expected) const;
 
  private:
   DocumentRange documents_;

@@ -7,9 +7,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "tessera/base/atomic_file.h"
 #include "tessera/base/error.h"
+#include "tessera/base/machine_memory.h"
 #include "tessera/base/mapped_file.h"
+#include "tessera/data/npy_file.h"
 
 namespace tessera {
 namespace {
@@ -62,11 +63,11 @@ herr_t append_name(hid_t, const char* name, const H5L_info_t*, void* names) {
   return 0;
 }
 
-std::vector<hsize_t> dims_of(hid_t dataset) {
+std::vector<std::uint64_t> dims_of(hid_t dataset) {
   const Handle space(H5Dget_space(dataset), H5Sclose);
   std::vector<hsize_t> dims(static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(space.get()))));
   H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
-  return dims;
+  return {dims.begin(), dims.end()};
 }
 
 }  // namespace
@@ -95,8 +96,26 @@ std::int64_t Hdf5File::open_dataset(const std::string& name) const {
 std::vector<std::int64_t> Hdf5File::shape(const std::string& name) const {
   const LibraryLock lock;
   const Handle dataset(open_dataset(name), H5Dclose);
-  const std::vector<hsize_t> dims = dims_of(dataset.get());
+  const std::vector<std::uint64_t> dims = dims_of(dataset.get());
   return {dims.begin(), dims.end()};
+}
+
+// A file of a few bytes may promise more than there is memory for, and more than a number can say.
+std::size_t Hdf5File::num_elements(const std::string& name, const std::vector<std::uint64_t>& dims,
+                                   std::size_t element_bytes) const {
+  const auto machine = static_cast<std::uint64_t>(machine_memory_bytes());
+  std::uint64_t size = 1;
+  const bool empty = std::ranges::find(dims, 0u) != dims.end();
+  for (const std::uint64_t dim : dims) {
+    TS_CHECK(
+        empty || dim <= machine / element_bytes / size,
+        "{}: dataset \"{}\" has shape {} of {} bytes each, expected no more than the {:.1f} GB of memory "
+        "of this machine",
+        path_.string(), name, npy_shape_text({dims.begin(), dims.end()}), element_bytes,
+        static_cast<double>(machine) / 1e9);
+    size *= dim;
+  }
+  return size;
 }
 
 template <class T>
@@ -106,9 +125,7 @@ std::vector<T> Hdf5File::read(const std::string& name) const {
   const Handle type(H5Dget_type(dataset.get()), H5Tclose);
   TS_CHECK(H5Tget_class(type.get()) == H5T_INTEGER, "{}: dataset \"{}\" is not of integers", path_.string(),
            name);
-  hsize_t size = 1;
-  for (const hsize_t dim : dims_of(dataset.get())) size *= dim;
-  std::vector<T> values(size);
+  std::vector<T> values(num_elements(name, dims_of(dataset.get()), sizeof(T)));
   const herr_t status =
       H5Dread(dataset.get(), memory_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
   TS_CHECK(status >= 0, "{}: dataset \"{}\" cannot be read: the file is damaged or cut off", path_.string(),
@@ -159,7 +176,7 @@ template void Hdf5Writer::write(const std::string&, const std::vector<std::int32
 template void Hdf5Writer::write(const std::string&, const std::vector<std::int8_t>&,
                                 const std::vector<std::int64_t>&);
 
-void Hdf5Writer::commit() {
+std::unique_ptr<AtomicFile> Hdf5Writer::finish() {
   std::vector<char> bytes;
   {
     const LibraryLock lock;
@@ -169,9 +186,13 @@ void Hdf5Writer::commit() {
     bytes.resize(static_cast<std::size_t>(size));
     H5Fget_file_image(file_, bytes.data(), bytes.size());
   }
-  AtomicFile file(path_);
-  file.write(bytes.data(), bytes.size());
-  file.commit();
+  auto file = std::make_unique<AtomicFile>(path_);
+  file->write(bytes.data(), bytes.size());
+  return file;
+}
+
+void Hdf5Writer::commit() {
+  finish()->commit();
 }
 
 }  // namespace tessera

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/atomic_file.h"
+
 namespace tessera {
 
 class Hdf5File {
@@ -24,18 +26,20 @@ class Hdf5File {
   std::vector<std::int64_t> shape(const std::string& name) const;
 
   // All elements, whatever integers the file has; T is std::int32_t or std::int8_t. Throws Error when the
-  // dataset is not of integers.
+  // dataset is not of integers, or larger than the memory.
   template <class T>
   std::vector<T> read(const std::string& name) const;
 
  private:
   std::int64_t open_dataset(const std::string& name) const;
+  std::size_t num_elements(const std::string& name, const std::vector<std::uint64_t>& dims,
+                           std::size_t element_bytes) const;
 
   std::filesystem::path path_;
   std::int64_t file_ = -1;
 };
 
-// A file in the making, in memory until commit() writes it whole.
+// A file in the making, in memory until it is written whole.
 class Hdf5Writer {
  public:
   explicit Hdf5Writer(std::filesystem::path path);
@@ -46,7 +50,8 @@ class Hdf5Writer {
   // Compressed as h5py's "gzip" is, in chunks of whole rows. T as in Hdf5File::read.
   template <class T>
   void write(const std::string& name, const std::vector<T>& values, const std::vector<std::int64_t>& shape);
-  void commit();
+  std::unique_ptr<AtomicFile> finish();  // written, but neither flushed nor under its name
+  void commit();                         // with both
 
  private:
   std::filesystem::path path_;

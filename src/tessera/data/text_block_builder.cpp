@@ -15,13 +15,14 @@ namespace {
 constexpr std::size_t kBatchesPerThread = 4;
 
 struct Line {
-  std::string_view text;  // with its newline
+  std::string_view text;  // with what ends it
   const MappedFile* file = nullptr;
   std::int64_t number = 0;  // in its file, from 1
   bool json = false;
 };
 
-// The lines of all files, one after the other; JSON lines that are blank are none.
+// The lines of all files, one after the other; JSON lines that are blank are none. Those of a text end as in
+// Python, in whose text files "\r\n" and "\r" are newlines too.
 class Lines {
  public:
   Lines(const std::vector<std::filesystem::path>& paths, const TextBlockOptions& options) {
@@ -36,12 +37,11 @@ class Lines {
       const std::string_view text = file_text(files_[file_]);
       if (at_ == text.size()) {
         ++file_;
-        at_ = 0;
+        at_ = newline_end_ = 0;
         number_ = 0;
         continue;
       }
-      const std::size_t newline = text.find('\n', at_);
-      const std::size_t end = newline == std::string_view::npos ? text.size() : newline + 1;
+      const std::size_t end = line_end(text, json_[file_]);
       line = {text.substr(at_, end - at_), &files_[file_], ++number_, json_[file_]};
       at_ = end;
       if (!line.json || !is_blank(line.text)) return true;
@@ -50,9 +50,18 @@ class Lines {
   }
 
  private:
+  // Behind the line that begins at at_. Where the next "\n" is is remembered: a file may have none.
+  std::size_t line_end(std::string_view text, bool json) {
+    if (newline_end_ <= at_) newline_end_ = std::min(text.find('\n', at_), text.size() - 1) + 1;
+    const std::size_t size = json ? std::string_view::npos : text.substr(at_, newline_end_ - at_).find('\r');
+    if (size == std::string_view::npos) return newline_end_;
+    const std::size_t end = at_ + size + 1;
+    return end + (text.substr(end).starts_with('\n') ? 1 : 0);
+  }
+
   std::vector<MappedFile> files_;
   std::vector<bool> json_;
-  std::size_t file_ = 0, at_ = 0;
+  std::size_t file_ = 0, at_ = 0, newline_end_ = 0;
   std::int64_t number_ = 0;
 };
 
@@ -65,11 +74,14 @@ struct TextBatch {
 void encode_line(const Line& line, const TextBlockOptions& options, const EncodeFunction& encode,
                  std::vector<std::int32_t>& append_to) {
   if (options.begin_of_text) append_to.push_back(*options.begin_of_text);
-  if (!line.json) {
-    const bool cut = !options.keep_newlines && line.text.ends_with('\n');
-    return encode(line.text.substr(0, line.text.size() - (cut ? 1 : 0)), append_to);
-  }
   std::string text;
+  if (!line.json) {
+    const std::string_view bare = line.text.substr(0, line.text.find_last_not_of("\r\n") + 1);
+    const std::string_view end = line.text.substr(bare.size());
+    if (end.empty() || !options.keep_newlines) return encode(bare, append_to);
+    if (end == "\n") return encode(line.text, append_to);
+    return encode(text.append(bare).append("\n"), append_to);
+  }
   try {
     text = json_line_text(line.text, options.json_key);
   } catch (const Error& error) {

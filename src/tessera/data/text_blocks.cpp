@@ -25,7 +25,11 @@ std::string description(const std::vector<fs::path>& files, const TextBlockOptio
       static_cast<int>(options.format), options.vocab_size, options.tokenizer);
   // No line where there is none: blocks that were made before this was a choice stay good.
   if (options.begin_of_text) text += fmt::format("before every text: {}\n", *options.begin_of_text);
-  for (const fs::path& file : files) text += "text: " + file_stamp(file);
+  for (const fs::path& file : files) {
+    // Once every other end was kept; which texts have one is not known without reading them.
+    if (!is_json_corpus(file, options.format)) text += "lines end in \\n, \\r\\n or \\r; ";
+    text += "text: " + file_stamp(file);
+  }
   return text;
 }
 

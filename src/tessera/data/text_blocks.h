@@ -1,11 +1,12 @@
 // Text and JSON lines cut into blocks of one length, as the run_clm examples of Hugging Face group them; kept
 // on disk and used again while nothing changed.
 //
-// Each line of a text (with its newline), or the text of each JSON line, is encoded on its own, behind the
-// token that begins texts where the tokenizer has one; the ids of 1000 of them at a time are laid end to end
-// and cut into blocks, and what is left over of each thousand is dropped. A thousand that does not fill one
-// block is dropped too, where run_clm would keep one shorter block. Made by `tessera data blocks` or the
-// training set-up through ensure_text_blocks; TextBlocks reads them.
+// Each line of a text (with its newline, which in Python may be "\r\n" or "\r" in the file), or the text of
+// each JSON line, is encoded on its own, behind the token that begins texts where the tokenizer has one; the
+// ids of 1000 of them at a time are laid end to end and cut into blocks, and what is left over of each
+// thousand is dropped. A thousand that does not fill one block is dropped too, where run_clm would keep one
+// shorter block. Made by `tessera data blocks` or the training set-up through ensure_text_blocks; TextBlocks
+// reads them.
 #pragma once
 
 #include <cstdint>

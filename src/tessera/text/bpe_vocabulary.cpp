@@ -12,6 +12,7 @@
 #include "tessera/base/atomic_file.h"
 #include "tessera/base/created_folder.h"
 #include "tessera/base/error.h"
+#include "tessera/base/folder_lock.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/base/parse_json.h"
 #include "tessera/text/byte_alphabet.h"
@@ -159,6 +160,7 @@ BpeVocabulary load_bpe_vocabulary(const std::filesystem::path& folder) {
 
 void save_bpe_vocabulary(const BpeVocabulary& vocabulary, const std::filesystem::path& folder) {
   const CreatedFolder created(folder);
+  const FolderLock lock(folder);  // files of two writers would look right together
 
   const std::vector<bool> made = tokens_made_by_merges(vocabulary.tokens.size(), vocabulary.merges);
   std::vector<std::string> spellings;
@@ -175,8 +177,11 @@ void save_bpe_vocabulary(const BpeVocabulary& vocabulary, const std::filesystem:
     merges_txt += spellings[static_cast<std::size_t>(merge.left)] + ' ';
     merges_txt += spellings[static_cast<std::size_t>(merge.right)] + '\n';
   }
-  write_file(folder / "vocab.json", vocab_json);
-  write_file(folder / "merges.txt", merges_txt);
+  AtomicFile vocab(folder / "vocab.json"), merges(folder / "merges.txt");
+  vocab.write(vocab_json);
+  merges.write(merges_txt);
+  for (AtomicFile* const file : {&vocab, &merges}) file->flush();
+  for (AtomicFile* const file : {&vocab, &merges}) file->commit();
 }
 
 }  // namespace tessera

@@ -27,7 +27,8 @@ struct BpeVocabulary {
 // A vocabulary that breaks this is refused with the file and, in merges.txt, the line.
 BpeVocabulary load_bpe_vocabulary(const std::filesystem::path& folder);
 
-// Makes the folder if need be.
+// Makes the folder if need be. Both files appear together: on any exception those of an earlier call stay.
+// Throws Error while another process writes into the folder.
 void save_bpe_vocabulary(const BpeVocabulary& vocabulary, const std::filesystem::path& folder);
 
 // Whether a token that no merge makes may be in a vocabulary: "<s>", "<|endoftext|>", "[MASK]", or one of the

@@ -146,12 +146,20 @@ class Reader {
       ids[spelling] = id.get<std::int32_t>();
     out.vocabulary.merges = read_merges(ids);
 
-    // An added token may also be in the vocabulary; it is plain text in both places.
+    // An added token may also be in the vocabulary, and has its id then. Its text there may look like bytes:
+    // "é" is byte 0xe9, and remains it, for other words are made of it.
     const auto outside = std::count_if(out.added.begin(), out.added.end(),
                                        [&](const auto& added) { return !ids.contains(added.content); });
     std::vector<std::optional<std::string>> tokens(ids.size() + static_cast<std::size_t>(outside));
     for (const auto& [spelling, id] : ids) put(id, unspell_bytes(spelling).value_or(spelling), tokens);
-    for (const auto& added : out.added) put(added.id, added.content, tokens);
+    for (auto& added : out.added) {
+      const auto found = ids.find(added.content);
+      if (found == ids.end()) {
+        put(added.id, added.content, tokens);
+      } else {
+        added.id = found->second;
+      }
+    }
     for (std::size_t id = 0; id < tokens.size(); ++id) {
       TS_CHECK(tokens[id].has_value(), "{}: no token has id {}, found {} tokens", file_, id, tokens.size());
       out.vocabulary.tokens.push_back(*tokens[id]);

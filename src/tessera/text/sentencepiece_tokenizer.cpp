@@ -2,11 +2,8 @@
 
 #include <sentencepiece_processor.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
-#include "tessera/base/parse_json.h"
 #include "tessera/text/sentencepiece_words.h"
 #include "tessera/text/word_cache.h"
 
@@ -19,14 +16,8 @@ SentencepieceTokenizer::SentencepieceTokenizer(const std::filesystem::path& path
   TS_CHECK(status.ok(), "{}: not a SentencePiece model: {}", path.string(), status.ToString());
   by_words_ = sentencepiece_words_stand_alone(bytes, *processor_);
   if (by_words_) merges_ = SentencepieceMerges::of_model(bytes);
-  read_settings(path.parent_path() / "tokenizer_config.json");
-}
-
-// Of transformers.
-void SentencepieceTokenizer::read_settings(const std::filesystem::path& path) try {
-  if (std::filesystem::exists(path)) begins_texts_ = parse_json(read_file(path)).value("add_bos_token", true);
-} catch (const nlohmann::json::exception& error) {
-  fail("{}: not as transformers writes it: {}", path.string(), error.what());
+  config_file_ = path.parent_path() / kTokenizerConfigFile;
+  config_ = read_tokenizer_config(path.parent_path());
 }
 
 SentencepieceTokenizer::~SentencepieceTokenizer() = default;
@@ -126,8 +117,13 @@ std::optional<std::int32_t> SentencepieceTokenizer::id_of(std::string_view token
 
 // The library gives -1 for a piece that the model does not have, as T5's no <s>, or that is not a control.
 std::optional<std::int32_t> SentencepieceTokenizer::begin_of_text() const {
+  TS_CHECK(
+      !config_.add_eos_token.value_or(false),
+      "{}: found add_eos_token: true, expected false: of what transformers adds to a text, only the token "
+      "before it is added here",
+      config_file_.string());
   const int id = processor_->bos_id();
-  if (id < 0 || !begins_texts_) return std::nullopt;
+  if (id < 0 || !config_.add_bos_token.value_or(true)) return std::nullopt;
   return id;
 }
 

@@ -16,6 +16,7 @@
 
 #include "tessera/text/sentencepiece_merges.h"
 #include "tessera/text/tokenizer.h"
+#include "tessera/text/tokenizer_config.h"
 
 namespace sentencepiece {
 class SentencePieceProcessor;
@@ -33,17 +34,18 @@ class SentencepieceTokenizer : public Tokenizer {
   std::string text_of(std::int32_t id) const override;
   std::string decode(std::span<const std::int32_t> ids) const override;
   std::optional<std::int32_t> id_of(std::string_view token) const override;
+  // <s>, unless add_bos_token is false in the config. Throws Error where add_eos_token is true: a text would
+  // lose what stands behind it.
   std::optional<std::int32_t> begin_of_text() const override;
   std::optional<std::int32_t> end_of_document() const override;
   bool encodes_parts_alone() const override { return false; }
 
  private:
-  void read_settings(const std::filesystem::path& path);
-
   class Encoder;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   bool by_words_ = false;
-  bool begins_texts_ = true;  // unless a tokenizer_config.json beside the model says add_bos_token: false
+  std::filesystem::path config_file_;  // beside the model; need not be there
+  TokenizerConfig config_;
   std::optional<SentencepieceMerges> merges_;  // of words; none: the library's
 };
 

@@ -1,9 +1,12 @@
 #include "tessera/text/tokenizer.h"
 
+#include <utility>
+
 #include "tessera/base/error.h"
 #include "tessera/text/bpe_tokenizer.h"
 #include "tessera/text/hf_tokenizer.h"
 #include "tessera/text/sentencepiece_tokenizer.h"
+#include "tessera/text/tokenizer_config.h"
 #include "tessera/text/wordpiece_tokenizer.h"
 
 namespace tessera {
@@ -13,16 +16,43 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExpected =
     "expected a tokenizer.json, a SentencePiece .model, a WordPiece vocab.txt, or a folder with vocab.json "
-    "and "
-    "merges.txt";
+    "and merges.txt";
 
-constexpr const char* kFileNames[] = {"tokenizer.json", "tokenizer.model", "vocab.txt"};
+// A folder of transformers' holds a tokenizer in several forms. The first two are read for what they are,
+// while the tokenizer.json beside them is of a kind that is not. vocab.json and merges.txt come after all,
+// for they do not say how a text is split: a tokenizer.json does.
+constexpr const char* kFileNames[] = {"tokenizer.model", "vocab.txt", "tokenizer.json"};
+constexpr const char* kVocab = "vocab.json";
+constexpr const char* kMerges = "merges.txt";
+
+void add_if_there(const fs::path& folder, const char* name, std::vector<TokenizerFile>& files) {
+  if (fs::exists(folder / name)) files.push_back({name, folder / name});
+}
+
+// What such a file is read with.
+std::vector<TokenizerFile> with_config(std::string usual_name, const fs::path& path) {
+  std::vector<TokenizerFile> files = {{std::move(usual_name), path}};
+  if (files[0].usual_name == "tokenizer.model") add_if_there(path.parent_path(), kTokenizerConfigFile, files);
+  return files;
+}
+
+// Qwen2's and others' files look the same and their texts are split in another way: other ids, in silence.
+void check_is_split_as_gpt2(const fs::path& folder) {
+  const std::optional<std::string> found = read_tokenizer_config(folder).tokenizer_class;
+  TS_CHECK(
+      !found || *found == "GPT2Tokenizer" || *found == "GPT2TokenizerFast",
+      "{}: found the tokenizer_class {} for vocab.json and merges.txt, which alone are split as GPT-2's: "
+      "expected GPT2Tokenizer or GPT2TokenizerFast, or a tokenizer.json beside them",
+      (folder / kTokenizerConfigFile).string(), *found);
+}
 
 std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
   const std::vector<TokenizerFile> files = tokenizer_files(folder);
-  if (files.size() == 1) return open_tokenizer(files[0].path);
-  if (!files.empty() || fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt"))
+  if (!files.empty() && files[0].usual_name != kVocab) return open_tokenizer(files[0].path);
+  if (!files.empty() || fs::exists(folder / kVocab) || fs::exists(folder / kMerges)) {
+    check_is_split_as_gpt2(folder);
     return std::make_unique<BpeTokenizer>(BpeTokenizer::load(folder));  // names what is missing
+  }
   fail("{}: the folder holds no tokenizer; {}", folder.string(), kExpected);
 }
 
@@ -51,16 +81,17 @@ void Tokenizer::check_id(std::int32_t id, std::size_t position) const {
 std::vector<TokenizerFile> tokenizer_files(const fs::path& path) {
   if (!fs::is_directory(path)) {
     for (const fs::path name : kFileNames) {
-      if (path.extension() == name.extension()) return {{name.string(), path}};
+      if (path.extension() == name.extension()) return with_config(name.string(), path);
     }
     return {};
   }
-  if (fs::exists(path / "vocab.json") && fs::exists(path / "merges.txt"))
-    return {{"vocab.json", path / "vocab.json"}, {"merges.txt", path / "merges.txt"}};
   for (const char* name : kFileNames) {
-    if (fs::exists(path / name)) return {{name, path / name}};
+    if (fs::exists(path / name)) return with_config(name, path / name);
   }
-  return {};
+  std::vector<TokenizerFile> files;
+  if (!fs::exists(path / kVocab) || !fs::exists(path / kMerges)) return files;
+  for (const char* name : {kVocab, kMerges, kTokenizerConfigFile}) add_if_there(path, name, files);
+  return files;
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
@@ -68,13 +99,13 @@ std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
   if (fs::is_directory(path)) return open_folder(path);
   const std::string extension = path.extension().string();
   if (extension == ".json") {
-    TS_CHECK(path.filename() != "vocab.json", "{}: name the folder that holds vocab.json and merges.txt",
+    TS_CHECK(path.filename() != kVocab, "{}: name the folder that holds vocab.json and merges.txt",
              path.string());
     return std::make_unique<HfTokenizer>(HfTokenizer::load(path));
   }
   if (extension == ".model") return std::make_unique<SentencepieceTokenizer>(path);
   if (extension == ".txt") {
-    TS_CHECK(path.filename() != "merges.txt", "{}: name the folder that holds vocab.json and merges.txt",
+    TS_CHECK(path.filename() != kMerges, "{}: name the folder that holds vocab.json and merges.txt",
              path.string());
     return std::make_unique<WordpieceTokenizer>(WordpieceTokenizer::load(path));
   }

@@ -56,13 +56,14 @@ class Tokenizer {
   void check_id(std::int32_t id, std::size_t position) const;
 };
 
-// PATH is a Hugging Face tokenizer.json, a SentencePiece .model, a WordPiece vocab.txt, or a folder that
-// holds vocab.json and merges.txt or else one of the three under its usual name. Anything else is refused
-// with what was found there.
+// PATH is a Hugging Face tokenizer.json, a SentencePiece .model, a WordPiece vocab.txt, or a folder. Of
+// several in a folder the first of these is opened: tokenizer.model, vocab.txt, tokenizer.json, vocab.json
+// with merges.txt. The last is GPT-2's own form and refused where a tokenizer_config.json beside it names
+// another tokenizer_class. Anything else is refused with what was found there.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& path);
 
-// The files that open_tokenizer reads at `path`, under the names by which a folder that holds them is
-// recognised. Empty when the path is a folder without a tokenizer.
+// The files that open_tokenizer reads at `path`, the vocabulary first, under the names by which a folder that
+// holds them is recognised. Empty when the path is a folder without a tokenizer.
 struct TokenizerFile {
   std::string usual_name;
   std::filesystem::path path;

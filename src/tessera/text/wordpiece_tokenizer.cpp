@@ -6,6 +6,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/text/bert_words.h"
+#include "tessera/text/char_class.h"
 #include "tessera/text/utf8.h"
 #include "tessera/text/word_cache.h"
 
@@ -23,6 +24,17 @@ std::size_t num_chars(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
 }
 
+// A line without the white space at its end: Unicode's, as the library has it.
+std::string_view without_space_at_the_end(std::string_view line) {
+  std::size_t size = 0;
+  for (std::size_t at = 0; at < line.size();) {
+    const ClassifiedChar c = classify_char(line, at);
+    at += c.num_bytes;
+    if (c.char_class != CharClass::space) size = at;
+  }
+  return line.substr(0, size);
+}
+
 bool is_cased(const std::vector<std::string>& tokens) {
   return std::any_of(tokens.begin(), tokens.end(), [](const std::string& token) {
     const bool capital = std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
@@ -38,8 +50,9 @@ WordpieceTokenizer::WordpieceTokenizer(std::vector<std::string> tokens)
     const std::string_view token = tokens_[i];
     const auto id = static_cast<std::int32_t>(i);
     longest_ = std::max(longest_, token.size());
-    if (token.size() > 2 && token.starts_with("##")) inside_.emplace(token.substr(2), id);
-    at_start_.emplace(token, id);
+    // Of a token that stands there twice, the library keeps the last id.
+    if (token.size() > 2 && token.starts_with("##")) inside_.insert_or_assign(token.substr(2), id);
+    at_start_.insert_or_assign(token, id);
   }
   const std::optional<std::int32_t> unknown = id_of("[UNK]");
   TS_CHECK(unknown.has_value(), "the vocabulary of {} tokens has no [UNK]", tokens_.size());
@@ -54,9 +67,7 @@ WordpieceTokenizer WordpieceTokenizer::load(const std::filesystem::path& path) {
   std::vector<std::string> tokens;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string token = text.substr(at, end - at);
-    token.resize(token.find_last_not_of(" \t\r\f\v") + 1);
-    tokens.push_back(std::move(token));
+    tokens.emplace_back(without_space_at_the_end(std::string_view(text).substr(at, end - at)));
     at = end + 1;
   }
   try {

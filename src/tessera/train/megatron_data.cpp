@@ -10,6 +10,7 @@
 #include "tessera/base/error.h"
 #include "tessera/data/blend.h"
 #include "tessera/data/gpt_dataset.h"
+#include "tessera/data/joined_dataset.h"
 #include "tessera/train/config_schema.h"
 #include "tessera/train/data_kinds.h"
 #include "tessera/train/same_samples.h"
@@ -141,32 +142,45 @@ void check_own_maps(const std::string& cache, const std::vector<std::string>& pr
   }
 }
 
-// num_samples 0: one pass over the part. None when a corpus has no documents for the part.
-std::optional<Samples> open_part(const DataRequest& request, const WeightedPrefixes& corpora, Part part,
-                                 const std::string& split, std::int64_t num_samples) {
+std::vector<PartOfCorpus> parts_of(const DataRequest& request, const WeightedPrefixes& corpora, Part part,
+                                   const std::string& split) {
   std::vector<PartOfCorpus> parts;
-  std::int64_t one_pass = 0;
-  for (const std::string& prefix : corpora.prefixes) {
+  for (const std::string& prefix : corpora.prefixes)
     parts.emplace_back(request, corpora.key, prefix, part, split);
-    if (parts.back().empty()) {
-      TS_CHECK(part != Part::train, "{}: the split {} leaves no document of {} for {}", prefix, split,
-               parts.back().num_documents(), part_name(part));
-      return std::nullopt;
-    }
-    if (num_samples == 0) one_pass += parts.back().samples_per_epoch();
-  }
-  const std::int64_t wanted = num_samples > 0 ? num_samples : one_pass;
   check_own_maps(request.config.data.cache, corpora.prefixes);
+  return parts;
+}
+
+Samples open_training(const DataRequest& request, const WeightedPrefixes& corpora, const std::string& split,
+                      std::int64_t num_samples) {
+  std::vector<PartOfCorpus> parts = parts_of(request, corpora, Part::train, split);
   std::vector<std::string> sizes;
-  for (const PartOfCorpus& one : parts) sizes.push_back(one.size_text());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    TS_CHECK(!parts[i].empty(), "{}: the split {} leaves no document of {} for {}", corpora.prefixes[i],
+             split, parts[i].num_documents(), part_name(Part::train));
+    sizes.push_back(parts[i].size_text());
+  }
   const std::string size = joined(sizes, "; ");
-  if (part == Part::train) request.options.check_corpora(size);
-  if (corpora.weights.empty()) return samples_of(parts[0].open(wanted), size);
-  const std::vector<std::int64_t> counts = blend_sample_counts(wanted, corpora.weights);
+  request.options.check_corpora(size);
+  if (corpora.weights.empty()) return samples_of(parts[0].open(num_samples), size);
+  const std::vector<std::int64_t> counts = blend_sample_counts(num_samples, corpora.weights);
   std::vector<std::shared_ptr<const GptDataset>> datasets;
   for (std::size_t i = 0; i < parts.size(); ++i) datasets.push_back(parts[i].open(counts[i]));
-  return samples_of(std::make_shared<const BlendedDataset>(std::move(datasets), corpora.weights, wanted),
+  return samples_of(std::make_shared<const BlendedDataset>(std::move(datasets), corpora.weights, num_samples),
                     size);
+}
+
+// One pass over all that is held out, without weights: each sample counts once. None when nothing is.
+std::optional<Samples> open_held_out(const DataRequest& request, const WeightedPrefixes& corpora,
+                                     const std::string& split) {
+  std::vector<std::string> sizes;
+  std::vector<std::shared_ptr<const GptDataset>> datasets;
+  for (PartOfCorpus& part : parts_of(request, corpora, Part::valid, split)) {
+    sizes.push_back(part.size_text());
+    if (!part.empty()) datasets.push_back(part.open(part.samples_per_epoch()));
+  }
+  if (datasets.empty()) return std::nullopt;
+  return samples_of(std::make_shared<const JoinedDataset>(std::move(datasets)), joined(sizes, "; "));
 }
 
 }  // namespace
@@ -181,13 +195,12 @@ RunData open_megatron_data(const DataRequest& request) {
   const bool own_valid = !keys.valid_prefix.empty();
   RunData data;
   if (request.options.train) {
-    data.train = open_part(request, corpora, Part::train, own_valid ? "1,0,0" : keys.split,
-                           samples_of_order(request.config));
+    data.train =
+        open_training(request, corpora, own_valid ? "1,0,0" : keys.split, samples_of_order(request.config));
   }
   if (request.options.valid) {
-    data.valid = own_valid ? open_part(request, {"data.valid_prefix", {}, {keys.valid_prefix}}, Part::valid,
-                                       "0,1,0", 0)
-                           : open_part(request, corpora, Part::valid, keys.split, 0);
+    data.valid = own_valid ? open_held_out(request, {"data.valid_prefix", {}, {keys.valid_prefix}}, "0,1,0")
+                           : open_held_out(request, corpora, keys.split);
   }
   return data;
 }
