@@ -163,6 +163,22 @@ TEST(OwnModels, AReaderThatNothingNeedsDoesNotTieAWeight) {
   expect_layouts_agree(model, {mesh_of(2, 1, 1), mesh_of(2, 2, 1), mesh_of(1, 1, 2)});
 }
 
+// What a dropout of the batch keeps is counted from the rank's first sequence; of a weight every dp rank
+// would keep something else.
+TEST(OwnModelsAreRefused, DropoutOfAWeightOnManyDpRanks) {
+  const OwnModel model([](ModelBuilder& b, ValueId ids) {
+    auto [head, x] = embed(b, ids);
+    b.graph().set_layer(0);
+    const ValueId dropped = b.add_dropped("drop_connect", square(b, "weight"), kNoValue, 0.5);
+    x = add(b.graph(), "residual", linear(b.graph(), "product", x, dropped), x);
+    b.graph().set_layer(1);
+    return predict(b, x, head);
+  });
+  const Graph whole = training_graph_of(model);
+  expect_error([&] { partition(whole, {.mesh = {.dp = 2}}); }, {"drop_connect", "dp", "batch"});
+  partition(whole, {.mesh = {.tp = 2}});
+}
+
 // The second projection reads heads that several ranks hold, and its input's gradient is a term on each.
 TEST(OwnModelsAreRefused, SharedHeadsWhoseActivationsWouldHaveToBeSummed) {
   const OwnModel model([](ModelBuilder& b, ValueId ids) {
