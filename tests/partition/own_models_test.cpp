@@ -163,6 +163,25 @@ TEST(OwnModels, AReaderThatNothingNeedsDoesNotTieAWeight) {
   expect_layouts_agree(model, {mesh_of(2, 1, 1), mesh_of(2, 2, 1), mesh_of(1, 1, 2)});
 }
 
+// Three stages, the middle one with nothing to learn.
+TEST(OwnModels, AStageWithoutParameters) {
+  const OwnModel model([](ModelBuilder& b, ValueId ids) {
+    auto [head, x] = embed(b, ids);
+    for (int layer = 0; layer < 3; ++layer) {
+      b.graph().set_layer(layer);
+      const std::string name = fmt::format("layers.{}", layer);
+      const ValueId y = layer == 1 ? tanh(b.graph(), name + ".tanh", x)
+                                   : linear_layer(b, name + ".product", x, kOwnWidth, kWithBias);
+      x = add(b.graph(), name + ".residual", y, x);
+    }
+    b.graph().set_layer(3);
+    return predict(b, x, head);
+  });
+  Layout layout = mesh_of(3, 1, 1);
+  layout.layers_per_stage = {1, 1, 1};
+  expect_layouts_agree(model, {layout});
+}
+
 // What a dropout of the batch keeps is counted from the rank's first sequence; of a weight every dp rank
 // would keep something else.
 TEST(OwnModelsAreRefused, DropoutOfAWeightOnManyDpRanks) {

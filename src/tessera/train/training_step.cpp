@@ -66,7 +66,9 @@ void TrainingStep::start_micro_batches(std::span<const BatchInput> inputs, std::
 void TrainingStep::start_update(std::int64_t step, double learning_rate, OpTimes* times) {
   const auto rate = static_cast<float>(learning_rate);
   const auto number = static_cast<std::int32_t>(step + 1);  // bias correction counts from 1
-  executor_->write<float>(kLearningRateInput, {&rate, 1});
+  // A stage without parameters reads neither, SGD no step.
+  if (const ValueId input = executor_->graph().find_input(kLearningRateInput); input != kNoValue)
+    executor_->write<float>(input, {&rate, 1});
   if (const ValueId input = executor_->graph().find_input(kStepInput); input != kNoValue)
     executor_->write<std::int32_t>(input, {&number, 1});
   executor_->run(Phase::update, {.times = times});
