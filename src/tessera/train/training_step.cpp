@@ -12,6 +12,10 @@ namespace tessera {
 TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& options, const Layout& layout,
                            std::uint64_t seed, Device& device, Communicator* world)
     : shape_(options.shape), seed_(seed) {
+  TS_CHECK(options.gradients == GradientStorage::wide || layout.num_micro_batches == 1,
+           "gradients rounded to bf16 need a step of one micro-batch, found {}: the gradients of several are "
+           "added up in fp32",
+           layout.num_micro_batches);
   // The single-device graph has the sequences of all dp ranks.
   TrainingGraphOptions whole = options;
   whole.shape.batch *= layout.mesh.dp;
