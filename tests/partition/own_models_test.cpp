@@ -182,6 +182,27 @@ TEST(OwnModels, AStageWithoutParameters) {
   expect_layouts_agree(model, {layout});
 }
 
+// Forward gathers it on the first stage, backward on the last, and both pass the middle.
+TEST(OwnModels, AValueThatIsGatheredForthAndBack) {
+  const OwnModel model([](ModelBuilder& b, ValueId ids) {
+    auto [head, first] = embed(b, ids);
+    ValueId x = first;
+    for (int layer = 0; layer < 3; ++layer) {
+      b.graph().set_layer(layer);
+      const std::string name = fmt::format("layers.{}", layer);
+      x = half_block(b, name, x, b.parameter(name + ".norm", {kOwnWidth}, constant_init(1)));
+      const ValueId up =
+          silu(b.graph(), name + ".early_silu", linear_layer(b, name + ".early", first, 40, kWide));
+      x = add(b.graph(), name + ".sum", linear_layer(b, name + ".late", up, kOwnWidth, kWithBias), x);
+    }
+    b.graph().set_layer(3);
+    return predict(b, x, head);
+  });
+  Layout layout = mesh_of(3, 1, 2, true);
+  layout.layers_per_stage = {1, 1, 1};
+  expect_layouts_agree(model, {layout});
+}
+
 // What a dropout of the batch keeps is counted from the rank's first sequence; of a weight every dp rank
 // would keep something else.
 TEST(OwnModelsAreRefused, DropoutOfAWeightOnManyDpRanks) {
