@@ -39,6 +39,7 @@ constexpr GoldenCase kGolden[] = {
     {"qwen2", "precision=bf16 parallel.dp=2 parallel.zero1=true", 2, false},
     {"gpt-neox", "precision=fp32 parallel.tp=2 parallel.sequence=true recompute=selective", 1},
     {"gpt2", "precision=fp32 parallel.pp=2 parallel.dp=2 pipeline.schedule=interleaved", 2},
+    {"llama-gqa", "precision=bf16 optimizer.gradient_dtype=bf16 parallel.tp=8", 8},
 };
 
 class GoldenGpuTest : public testing::TestWithParam<GoldenCase> {};
@@ -161,6 +162,22 @@ TEST_F(GpuRunTest, HopperAttentionTracksTheCpuOnLayouts) {
     train_into(layout);
     expect_losses(layout, "cpu", kBf16Band);
   }
+}
+
+// Two key heads on three ranks: the one in the middle has a part of both.
+TEST_F(GpuRunTest, RoundedGradientsOfHeadsSharedUnevenly) {
+  run.config.model.architecture.hidden_size = 48;
+  run.config.model.architecture.attention.heads = 6;
+  run.config.model.architecture.attention.kv_heads = 2;
+  run.config.train.eval_every = 0;
+  run.config.train.micro_batch = 4;
+  const RunConfig whole = run.config;
+  set_keys(run.config, "device=cpu precision=fp32");
+  train_into("cpu");
+  run.config = whole;
+  set_keys(run.config, "parallel.tp=3 optimizer.gradient_dtype=bf16");
+  train_into("three ranks");
+  expect_losses("three ranks", "cpu", 0.01);
 }
 
 TEST_F(GpuRunTest, DropsWhatTheCpuDrops) {

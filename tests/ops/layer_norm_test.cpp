@@ -15,6 +15,8 @@ OpFamily layer_norm_family() {
   }
   const ValueType x = f64({2, 3}), row = f64({2}), column = f64({3});
   family.refused = {
+      {Op::layer_norm, LayerNormAttrs{0.0}, {x, column, column}, {"eps is 0"}},
+      {Op::layer_norm, LayerNormAttrs{-1e-5}, {x, column, column}, {"eps is -1e-05"}},
       {Op::layer_norm, LayerNormAttrs{}, {x, row, column}, {"input 1", "[2]", "[3]"}},
       {Op::layer_norm, LayerNormAttrs{}, {x, column, row}, {"input 2", "[2]", "[3]"}},
       {Op::layer_norm, LayerNormAttrs{}, {f64({}), column, column}, {"[]", "1 dims"}},

@@ -14,6 +14,8 @@ OpFamily rms_norm_family() {
   }
   const ValueType x = f64({2, 3}), row = f64({2}), column = f64({3});
   family.refused = {
+      {Op::rms_norm, RmsNormAttrs{0.0}, {x, column}, {"eps is 0"}},
+      {Op::rms_norm, RmsNormAttrs{-1e-5}, {x, column}, {"eps is -1e-05"}},
       {Op::rms_norm, RmsNormAttrs{}, {x, row}, {"[2]", "[3]"}},
       {Op::rms_norm, RmsNormAttrs{}, {f64({}), f64({1})}, {"[]", "1 dims"}},
       {Op::rms_norm, RmsNormAttrs{}, {x, f32({3})}, {"input 1", "f32", "f64"}},

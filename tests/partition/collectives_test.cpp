@@ -122,5 +122,58 @@ TEST_F(CollectivesTest, CopiesOfThreeRanksThatShareTwoHeads) {
   check({Op::reduce_copies, before, after, {Shape{14, 3}}}, 3);
 }
 
+// What ranks hold of a tensor, each a term: summed in fp32 in the order of the ranks and rounded once.
+void expect_copies_rounded_once(const Placement& terms, Group group, int group_ranks, int num_ranks) {
+  const ShardedTensor tensor{{DType::bf16, Shape{12, 5}}, terms, false, num_ranks};
+  std::vector<Values> parts;
+  std::vector<float> sums(static_cast<std::size_t>(tensor.whole.shape.num_elems()), 0.0f);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    parts.push_back(
+        cpu::random_tensor(DType::bf16, tensor.local().shape, static_cast<std::uint64_t>(rank)).values());
+    tensor.for_each_run(rank, [&](const ShardRun& run) {
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        sums[static_cast<std::size_t>(run.whole_offset + i)] +=
+            static_cast<float>(parts.back()[static_cast<std::size_t>(run.local_offset + i)]);
+      }
+    });
+  }
+  Graph graph;
+  const ValueId in = graph.add_input("in", tensor.local(), Role::batch);
+  emit(graph, Op::reduce_copies, Phase::update, "node",
+       CollectiveAttrs{.group = group,
+                       .num_ranks = group_ranks,
+                       .axis_ranks = num_ranks,
+                       .placement = terms,
+                       .whole = tensor.whole.shape},
+       {in});
+  run_local_ranks(num_ranks, [&](Communicator& world) {
+    const RankGroups ranks(world, {.tp = num_ranks},
+                           {.head_copies = group == Group::heads ? group_ranks : 1});
+    const auto device = make_cpu_device(1);
+    const Values found =
+        run_node(*device, graph, graph.node(0), {parts[static_cast<std::size_t>(world.rank())]}, &ranks)[0];
+    tensor.for_each_run(world.rank(), [&](const ShardRun& run) {
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const Bf16 wanted(sums[static_cast<std::size_t>(run.whole_offset + i)]);
+        EXPECT_EQ(found[static_cast<std::size_t>(run.local_offset + i)],
+                  static_cast<double>(static_cast<float>(wanted)))
+            << "rank " << world.rank() << ", element " << run.whole_offset + i;
+      }
+    });
+  });
+}
+
+TEST_F(CollectivesTest, CopiesInBf16) {
+  const auto terms = [](const Block& block) {
+    Placement placement = shard(0, {block});
+    placement.copies_agree = false;
+    return placement;
+  };
+  expect_copies_rounded_once(terms({12, 2, 1}), Group::heads, 3, 6);
+  expect_copies_rounded_once(terms({12, 2, 2}), Group::tp, 3,
+                             3);  // the rank in the middle has a part of both
+  expect_copies_rounded_once(terms({12, 2, 2}), Group::tp, 4, 4);
+}
+
 }  // namespace
 }  // namespace tessera

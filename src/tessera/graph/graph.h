@@ -101,7 +101,8 @@ struct Output {
 
 class Graph {
  public:
-  // The layer of the nodes added from here on.
+  // The layer of the nodes added from here on. A model with n layers sets n behind the last: without that,
+  // its last block counts as what comes after the layers, which `recompute: full` keeps.
   void set_layer(std::int32_t layer) { layer_ = layer; }
 
   // Names of inputs are unique; the error names the duplicate.
@@ -129,7 +130,7 @@ class Graph {
   std::span<const Output> outputs() const { return outputs_; }
   std::span<const ValueId> messages() const { return messages_; }
   std::int32_t num_values() const { return static_cast<std::int32_t>(values_.size()); }
-  std::int32_t num_layers() const;  // that the model declared; at least 1
+  std::int32_t num_layers() const;  // the largest that any node has; at least 1
   std::int32_t num_nodes() const { return static_cast<std::int32_t>(nodes_.size()); }
 
  private:

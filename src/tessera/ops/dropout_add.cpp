@@ -43,7 +43,14 @@ Cost cost_dropout(const Graph& graph, const Node& node) {
 }
 
 Attrs local_dropout(const PlacementCall& call, const Attrs& attrs, const Strategy& strategy) {
-  if (strategy.letter != '.' || (call.axis == Axis::dp && strategy.dim == 0)) return attrs;
+  const bool cuts_batch = strategy.letter == '.' && strategy.dim == 0;
+  // The kernels count from the dp rank's first sequence.
+  TS_CHECK(
+      call.axis != Axis::dp || cuts_batch,
+      "[dropout] {}: its operand does not lie cut by the batch on dp = {}, so each rank would drop other "
+      "elements of it; dropout goes with activations, whose first dim is the batch, or with dp = 1",
+      call.node.name, call.num_ranks);
+  if (strategy.letter != '.' || call.axis == Axis::dp) return attrs;
   auto local = attrs.as<DropoutAttrs>();
   TS_CHECK(!local.cut.cut, "[dropout] {}: dims {} and {} are both cut, expected one beside the batch",
            call.node.name, local.cut_dim, strategy.dim);

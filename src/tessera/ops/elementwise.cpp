@@ -116,7 +116,7 @@ OpDef scale_def() {
           .in_place = {{0, 0}}};
 }
 OpDef zeros_def() {
-  return {.infer = infer_zeros};
+  return {.infer = infer_zeros, .placement = {.sums = true}};
 }
 OpDef sum_to_def() {
   return {.infer = infer_sum_to,

@@ -8,6 +8,9 @@ namespace {
 
 std::vector<ValueType> infer_layer_norm(const InferCall& call) {
   call.check_num_inputs(3, 3);
+  // Also for padded rows of zeros, whose 1 / 0 would spread.
+  const double eps = call.attrs.as<LayerNormAttrs>().eps;
+  call.check(eps > 0, "eps is {}, expected more than 0", eps);
   call.check_floating(0);
   call.check_rank_at_least(0, 1);
   for (std::size_t i : {1u, 2u}) {

@@ -197,7 +197,12 @@ std::vector<Strategy> placement_strategies(const PlacementRule& rule, const Plac
     strategies.insert(sums ? strategies.begin() : strategies.end(), std::move(flat));
   }
   if (rule.sums) strategies.push_back(everywhere(call, partial_sum()));
-  if (call.inputs.empty()) return strategies;
+  if (call.inputs.empty()) {
+    // What has no inputs and may be a term of a sum begins the gradient of a weight that is not a parameter:
+    // where the batch is cut, that is a sum.
+    if (rule.sums && call.axis == Axis::dp) std::ranges::reverse(strategies);
+    return strategies;
+  }
   Cutter cutter(rule, call, signature);
   const auto add = [&](Strategy strategy) {
     if (!counts_copies_twice(rule, call, strategy)) strategies.push_back(std::move(strategy));

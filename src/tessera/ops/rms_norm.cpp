@@ -8,6 +8,9 @@ namespace {
 
 std::vector<ValueType> infer_rms_norm(const InferCall& call) {
   call.check_num_inputs(2, 2);
+  // Also for padded rows of zeros, whose 1 / 0 would spread.
+  const double eps = call.attrs.as<RmsNormAttrs>().eps;
+  call.check(eps > 0, "eps is {}, expected more than 0", eps);
   call.check_floating(0);
   call.check_rank_at_least(0, 1);
   call.check_dtype(1, call.dtype(0));

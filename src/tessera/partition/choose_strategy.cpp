@@ -23,8 +23,7 @@ std::int64_t conversion_bytes(const OperandState& operand, const Placement& want
   if (operand.role == Role::parameter) return found.is_replicated() && wanted.is_partial() ? 0 : kImpossible;
   if (operand.role != Role::computed && operand.role != Role::batch && operand.role != Role::scalar)
     return kImpossible;
-  // A scalar of a sum may be counted on one rank; a tensor is not, as nothing would be saved.
-  if (wanted.is_partial()) return found.is_replicated() && operand.rank == 0 ? 0 : kImpossible;
+  if (wanted.is_partial()) return found.is_replicated() && operand.may_count_once ? 0 : kImpossible;
   if (found.is_partial() || wanted.is_flat()) return kImpossible;
   return found.is_replicated() ? 0 : gather_bytes(operand.bytes, num_ranks);
 }

@@ -15,6 +15,8 @@ struct OperandState {
   Role role = Role::computed;
   std::int64_t bytes = 0;
   int rank = 0;  // dims
+  // Where all ranks have it: whether it may be a term of a sum on one of them, and zero on the others.
+  bool may_count_once = false;
 };
 
 // The strategy that can be reached and moves the fewest bytes; the first of equals. Of the weights' first

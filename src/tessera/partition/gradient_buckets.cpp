@@ -5,6 +5,7 @@ namespace tessera {
 void GradientBuckets::reduce_gradients() {
   if (reduced_) return;
   reduced_ = true;
+  check_last_links();
   std::vector<ValueId> accumulators, shared;
   for (ValueId v = 0; v < whole_.num_values(); ++v) {
     if (whole_.value(v).role != Role::gradient) continue;
@@ -22,6 +23,21 @@ void GradientBuckets::reduce_gradients() {
         "parameter {} is used on {} pipeline stages, {} to {}; expected one, or the first and the last, {}",
         parameter_of_state(whole_.value(v)), on.size(), on.front(), on.back(), last);
     run_bucketed(Op::all_reduce, Axis::pp, Group::ends, 2, replicated(), {v}, "tied gradient");
+  }
+}
+
+void GradientBuckets::check_last_links() const {
+  for (const StateUpdate& update : whole_.state_updates()) {
+    if (whole_.value(update.before).role != Role::gradient) continue;
+    // Optimizers may use its place for something else.
+    if (whole_.node(whole_.value(update.after).producer).phase == Phase::update) continue;
+    for (Axis axis : kCutAxes) {
+      const Placement &first = *local_.placement(update.before, axis),
+                      &last = *local_.placement(update.after, axis);
+      TS_CHECK(first == last, "accumulator {} begins as {} on {}, but {}, the last to add to it, leaves {}",
+               whole_.value(update.before).name, first.text(), axis_name(axis),
+               whole_.value(update.after).name, last.text());
+    }
   }
 }
 

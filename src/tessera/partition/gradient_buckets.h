@@ -34,6 +34,9 @@ class GradientBuckets {
   const std::vector<int>& stages(ValueId state) const {
     return stages_.at(parameter_of_state(whole_.value(state)));
   }
+  // A link that lay otherwise than its accumulator would be summed wrongly, and add up wrongly from
+  // micro-batch to micro-batch.
+  void check_last_links() const;
   void sum_over_tp(const std::vector<ValueId>& accumulators);
   void sum_over_dp(const std::vector<ValueId>& accumulators);
   // One collective in place over `values`, bucket by bucket. `to` is how they lie afterwards on `axis`.

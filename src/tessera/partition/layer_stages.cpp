@@ -14,7 +14,8 @@ int stage_of(std::int32_t layer, const std::vector<int>& stage_of_layer) {
 std::map<std::string, std::vector<int>> parameter_stages(const Graph& graph,
                                                          const std::vector<int>& stage_of_layer) {
   std::map<std::string, std::set<int>> readers;
-  for (const Node& node : graph.nodes()) {
+  for (NodeId id : live_nodes(graph)) {
+    const Node& node = graph.node(id);
     if (node.phase != Phase::forward && node.phase != Phase::backward) continue;
     for (ValueId v : node.inputs) {
       if (graph.value(v).role != Role::parameter) continue;

@@ -13,7 +13,7 @@ namespace tessera {
 // The stage of a node before, in or after the layers.
 int stage_of(std::int32_t layer, const std::vector<int>& stage_of_layer);
 
-// The stages whose nodes read each parameter, ascending.
+// The stages whose live nodes read each parameter, ascending: on others it does not lie.
 std::map<std::string, std::vector<int>> parameter_stages(const Graph& graph,
                                                          const std::vector<int>& stage_of_layer);
 

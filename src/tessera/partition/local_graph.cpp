@@ -46,9 +46,9 @@ void LocalGraph::set(ValueId value, ValueId local, const Placed& placed) {
   for (Axis axis : {Axis::pp, Axis::dp, Axis::tp}) entry.at[index(axis)] = placed.on(axis);
 }
 
-CollectiveAttrs LocalGraph::collective(ValueId value, Axis axis, const Placement& shard,
+CollectiveAttrs LocalGraph::collective(ValueId value, const Placed& now, Axis axis, const Placement& shard,
                                        std::string why) const {
-  Placed others = placed(value);
+  Placed others = now;
   others.on(axis) = replicated();
   const int num_ranks = options_.mesh.size(axis);
   return {group_of(axis), num_ranks, num_ranks, shard, local_shape(whole_.type(value).shape, others),
@@ -72,7 +72,7 @@ void LocalGraph::resolve(ValueId value, Axis axis, const Node& reader) {
   const std::int32_t layer = v.producer == kNoNode ? reader.layer : whole_.node(v.producer).layer;
   const std::string why =
       fmt::format("{} is a sum over {}; {} reads it", v.name, axis_name(axis), reader.name);
-  const CollectiveAttrs attrs = collective(value, axis, to, why);
+  const CollectiveAttrs attrs = collective(value, placed(value), axis, to, why);
   here(value).local =
       emit_collective(cut ? Op::reduce_scatter : Op::all_reduce, reader.phase, layer, local(value), attrs);
   here(value).at[index(axis)] = to;
@@ -80,7 +80,12 @@ void LocalGraph::resolve(ValueId value, Axis axis, const Node& reader) {
 
 ValueId LocalGraph::sum_copies(ValueId value, ValueId local, const Placement& from, Phase phase,
                                const std::string& why) {
-  CollectiveAttrs attrs = collective(value, Axis::tp, from, why);
+  TS_CHECK(
+      from.dim == 0,
+      "{}: ranks that share key and value heads each have a term of it, and only gradients of weights are "
+      "summed so; expected a parallel.tp that divides the model's kv_heads",
+      why);
+  CollectiveAttrs attrs = collective(value, placed(value), Axis::tp, from, why);
   bool neighbours = true;
   std::int64_t copies = 1;
   for (const Block& block : from.blocks) {
@@ -88,6 +93,8 @@ ValueId LocalGraph::sum_copies(ValueId value, ValueId local, const Placement& fr
     copies = block.copies(attrs.num_ranks);
     neighbours &= block.held == 1;
   }
+  // A rank is in one group of neighbours; layers that share their heads otherwise go through all of tp.
+  neighbours &= head_copies_ == 1 || head_copies_ == copies;
   if (neighbours) {
     attrs.group = Group::heads;
     attrs.num_ranks = head_copies_ = static_cast<int>(copies);
@@ -96,46 +103,45 @@ ValueId LocalGraph::sum_copies(ValueId value, ValueId local, const Placement& fr
 }
 
 ValueId LocalGraph::converted(ValueId value, const Placed& wanted, const Node& reader) {
-  const Placed now = placed(value);
+  Placed now = placed(value);
   ValueId at = local(value);
   for (Axis axis : {Axis::tp, Axis::dp}) {
-    const Placement &from = now.on(axis), &to = wanted.on(axis);
-    if (from == to) continue;
+    const Placement& to = wanted.on(axis);
+    if (now.on(axis) == to) continue;
     const auto [first, last] = converted_.equal_range(at);
     const auto known = std::find_if(first, last, [&](const auto& entry) {
       return entry.second.phase == reader.phase && entry.second.axis == axis && entry.second.to == to;
     });
-    if (known != last) {
-      at = known->second.result;
-      continue;
-    }
-    const ValueId result = convert(value, at, axis, from, to, reader);
-    converted_.insert({at, {reader.phase, axis, to, result}});
+    const ValueId result = known != last ? known->second.result : convert(value, at, now, axis, to, reader);
+    if (known == last) converted_.insert({at, {reader.phase, axis, to, result}});
     at = result;
+    now.on(axis) = to;  // the next axis finds it so
   }
   return at;
 }
 
-ValueId LocalGraph::convert(ValueId value, ValueId from_local, Axis axis, const Placement& from,
+ValueId LocalGraph::convert(ValueId value, ValueId from_local, const Placed& now, Axis axis,
                             const Placement& to, const Node& reader) {
+  const Placement& from = now.on(axis);
   const std::string& name = whole_.value(value).name;
   const std::string why = fmt::format("{} is {}; {} reads it {}", name, from.text(), reader.name, to.text());
   const Phase phase = reader.phase;
   if (from.is_replicated() && to.is_flat()) return from_local;
   if (from.is_replicated() && to.is_shard()) {
     return emit_collective(Op::shard_slice, phase, reader.layer, from_local,
-                           collective(value, axis, to, why));
+                           collective(value, now, axis, to, why));
   }
   if (from.is_replicated() && to.is_partial()) {
-    return emit_collective(Op::keep_first, phase, reader.layer, from_local, collective(value, axis, to, why));
+    return emit_collective(Op::keep_first, phase, reader.layer, from_local,
+                           collective(value, now, axis, to, why));
   }
   if (from.is_shard() && (to.is_replicated() || to.is_shard())) {
     if (!from.copies_agree) from_local = sum_copies(value, from_local, from, phase, why);
-    const ValueId gathered =
-        emit_collective(Op::all_gather, phase, reader.layer, from_local, collective(value, axis, from, why));
+    const ValueId gathered = emit_collective(Op::all_gather, phase, reader.layer, from_local,
+                                             collective(value, now, axis, from, why));
     return to.is_replicated() ? gathered
                               : emit_collective(Op::shard_slice, phase, reader.layer, gathered,
-                                                collective(value, axis, to, why));
+                                                collective(value, now, axis, to, why));
   }
   const NodeId producer = whole_.value(value).producer;
   fail("node {} reads {} on {} as {}, but {} leaves it {}, and nothing turns one into the other", reader.name,

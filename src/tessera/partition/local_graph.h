@@ -41,8 +41,9 @@ class LocalGraph {
   int head_copies() const { return head_copies_; }
   std::vector<PlacedTensor> take_state() { return std::move(state_); }
 
-  // Attributes of a collective over `axis` on a value, as the other axes have left it.
-  CollectiveAttrs collective(ValueId value, Axis axis, const Placement& shard, std::string why) const;
+  // Attributes of a collective over `axis` on a value that lies as `now` on the other axes.
+  CollectiveAttrs collective(ValueId value, const Placed& now, Axis axis, const Placement& shard,
+                             std::string why) const;
   // Sums the copies of shared heads, in the group that shares them.
   ValueId sum_copies(ValueId value, ValueId local, const Placement& from, Phase phase,
                      const std::string& why);
@@ -64,7 +65,8 @@ class LocalGraph {
   Here& here(ValueId v) { return table_[static_cast<std::size_t>(v)]; }
   const Here& here(ValueId v) const { return table_[static_cast<std::size_t>(v)]; }
   void add_input(ValueId value);
-  ValueId convert(ValueId value, ValueId from_local, Axis axis, const Placement& from, const Placement& to,
+  // From where the value is `now` on one axis.
+  ValueId convert(ValueId value, ValueId from_local, const Placed& now, Axis axis, const Placement& to,
                   const Node& reader);
   ValueId emit_collective(Op op, Phase phase, std::int32_t layer, ValueId input,
                           const CollectiveAttrs& attrs);

@@ -103,19 +103,25 @@ class Partitioner {
   Strategy choose(const Node& node, Axis axis, const std::vector<ValueType>& inputs,
                   const std::vector<ValueType>& outputs) {
     const PlacementRule& rule = op_def(node.op).placement;
-    // First with partial operands as they are, then with them summed.
+    // First with partial operands as they are, then with them summed; but for accumulators, which stay terms
+    // of a sum until the update. What is whole then joins such a sum on one rank; scalars always may, while
+    // of other tensors nothing would be saved.
     for (const bool summed : {false, true}) {
       std::vector<const Placement*> current;
       std::vector<OperandState> operands;
+      bool joins_sum = false;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId v = node.inputs[i];
         const std::optional<Placement>& at = local_.placement(v, axis);
         const Role role = whole_.value(v).role;
-        if (summed && at && at->is_partial() && role == Role::computed) local_.resolve(v, axis, node);
+        if (summed && at && at->is_partial() && role == Role::computed && !is_accumulator(v))
+          local_.resolve(v, axis, node);
         current.push_back(at ? &*at : nullptr);
         operands.push_back(
             {at, is_accumulator(v) ? Role::gradient : role, inputs[i].num_bytes(), inputs[i].shape.rank()});
+        joins_sum |= summed && is_accumulator(v) && at && at->is_partial();
       }
+      for (OperandState& operand : operands) operand.may_count_once = joins_sum || operand.rank == 0;
       const PlacementCall call{node,
                                inputs,
                                outputs,
@@ -136,7 +142,7 @@ class Partitioner {
          axis_name(axis), size(axis), found);
   }
 
-  // Links of an accumulation lie where the accumulator lies.
+  // Links of an accumulation lie where the accumulator lies, from micro-batch to micro-batch.
   bool is_accumulator(ValueId v) const {
     const Value& value = whole_.value(v);
     return value.role == Role::gradient || accumulators_.contains(v);
@@ -241,6 +247,11 @@ class Partitioner {
 }  // namespace
 
 Partitioned partition(const Graph& whole, const PartitionOptions& options) {
+  const Mesh& mesh = options.mesh;
+  TS_CHECK(mesh.dp % mesh.ranges() == 0,
+           "zero1_group = {} does not divide the mesh's dp = {}: every rank belongs to one group that has a "
+           "whole copy of the optimizer's state",
+           mesh.zero1_group, mesh.dp);
   return Partitioner(whole, options).run();
 }
 

@@ -62,8 +62,10 @@ class StageCutter {
 
   void receive(ValueId v, int chunk, Role role, std::vector<ValueId>& list) {
     const Value& value = whole_.value(v);
-    const ValueId local =
-        graph().add_input(chunk_input_name(value.name + ".received", chunk), value.type, role, chunk);
+    std::string name = value.name + ".received";
+    // What both forward and backward have gathered is called the same.
+    if (graph().find_input(chunk_input_name(name, chunk)) != kNoValue) name += "_back";
+    const ValueId local = graph().add_input(chunk_input_name(name, chunk), value.type, role, chunk);
     locals_[{v, chunk}] = local;
     list.push_back(local);
   }

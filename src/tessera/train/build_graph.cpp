@@ -50,6 +50,20 @@ BuiltGraph finish(ModelBuilder& builder, std::vector<std::string> targets = {}) 
   return {std::move(folded.graph), builder.parameters(), std::move(folded.names), std::move(targets)};
 }
 
+// Who updates and saves weights goes by their gradients.
+void check_all_are_trained(const Graph& graph, const std::vector<Parameter>& parameters,
+                           const std::vector<ParameterGradient>& gradients) {
+  for (const Parameter& p : parameters) {
+    const bool trained = std::ranges::any_of(
+        gradients, [&](const ParameterGradient& g) { return graph.value(g.parameter).name == p.name; });
+    TS_CHECK(
+        trained,
+        "parameter {} {}: no prediction depends on it, so nothing would train it; expected a model whose "
+        "parameters all lead to one",
+        p.name, p.type.text());
+  }
+}
+
 void mark_logits(Graph& graph, const Prediction& p) {
   const std::string name = name_for_targets(kLogitsOutput, p.targets);
   ValueId logits = linear(graph, name, p.hidden, p.weight, p.bias);
@@ -75,6 +89,7 @@ BuiltGraph build_training_graph(const Model& model, const TrainingGraphOptions& 
   Graph& graph = folded.graph;
   for (ValueId& loss : losses.values) loss = folded.at(loss);
   const Gradients gradients = differentiate(graph, losses.values, options.gradients);
+  check_all_are_trained(graph, builder.parameters(), gradients.parameters);
   graph.mark_output(std::string(kLossOutput), gradients.loss);
   append_optimizer(graph, gradients.parameters, options.optimizer);
   fold_constants(graph);

@@ -12,6 +12,10 @@ namespace tessera {
 TrainingStep::TrainingStep(const Model& model, const TrainingGraphOptions& options, const Layout& layout,
                            std::uint64_t seed, Device& device, Communicator* world)
     : shape_(options.shape), seed_(seed) {
+  TS_CHECK(options.gradients == GradientStorage::wide || layout.num_micro_batches == 1,
+           "gradients rounded to bf16 need a step of one micro-batch, found {}: the gradients of several are "
+           "added up in fp32",
+           layout.num_micro_batches);
   // The single-device graph has the sequences of all dp ranks.
   TrainingGraphOptions whole = options;
   whole.shape.batch *= layout.mesh.dp;
@@ -66,7 +70,9 @@ void TrainingStep::start_micro_batches(std::span<const BatchInput> inputs, std::
 void TrainingStep::start_update(std::int64_t step, double learning_rate, OpTimes* times) {
   const auto rate = static_cast<float>(learning_rate);
   const auto number = static_cast<std::int32_t>(step + 1);  // bias correction counts from 1
-  executor_->write<float>(kLearningRateInput, {&rate, 1});
+  // A stage without parameters reads neither, SGD no step.
+  if (const ValueId input = executor_->graph().find_input(kLearningRateInput); input != kNoValue)
+    executor_->write<float>(input, {&rate, 1});
   if (const ValueId input = executor_->graph().find_input(kStepInput); input != kNoValue)
     executor_->write<std::int32_t>(input, {&number, 1});
   executor_->run(Phase::update, {.times = times});

@@ -2,8 +2,10 @@
 // it understands.
 #include "tessera/ops/collectives.h"
 
+#include <array>
 #include <cstring>
 
+#include "tessera/backend/cpu/element.h"
 #include "tessera/backend/cpu/kernel.h"
 #include "tessera/backend/cpu/kernel_workspace.h"
 #include "tessera/backend/cpu/loop_blocks.h"
@@ -49,21 +51,45 @@ struct CopiedBlock {
   std::int64_t first, piece_elems;
 };
 
-// own's pieces become the sums of their copies in all ranks' parts, in the order of the ranks.
+// Elements of a piece that are summed before they are rounded.
+constexpr std::int64_t kSummedElems = 256;
+
+// own's pieces become the sums of their copies in all ranks' parts, in the order of the ranks, rounded once.
 template <class T>
 void add_copies(const CopiedBlock& b, const T* parts, std::span<T> own) {
   const std::int64_t held = b.block.held;
-  for (std::int64_t slot = 0; slot < held; ++slot) {
-    T* const to = own.data() + b.first + slot * b.piece_elems;
-    std::fill_n(to, b.piece_elems, T{0});
+  std::array<Accumulate<T>, kSummedElems> sums;
+  for (std::int64_t at = 0; at < held * b.piece_elems;) {
+    const std::int64_t slot = at / b.piece_elems, in_piece = at % b.piece_elems;
+    const std::int64_t count = std::min(kSummedElems, b.piece_elems - in_piece);
     const std::int64_t mine = b.block.piece(b.num_ranks, b.rank, slot);
+    std::fill_n(sums.begin(), count, Accumulate<T>{0});
     for (std::int64_t copy = 0; copy < b.num_ranks * held; ++copy) {
       const auto rank = static_cast<int>(copy / held);
       if (b.block.piece(b.num_ranks, rank, copy % held) != mine) continue;
-      const T* const from =
-          parts + rank * static_cast<std::int64_t>(own.size()) + b.first + copy % held * b.piece_elems;
-      for (std::int64_t i = 0; i < b.piece_elems; ++i) to[i] += from[i];
+      const T* const from = parts + rank * static_cast<std::int64_t>(own.size()) + b.first +
+                            copy % held * b.piece_elems + in_piece;
+      for (std::int64_t i = 0; i < count; ++i) sums[static_cast<std::size_t>(i)] += widen(from[i]);
     }
+    T* const to = own.data() + b.first + at;
+    for (std::int64_t i = 0; i < count; ++i) put(to[i], sums[static_cast<std::size_t>(i)]);
+    at += count;
+  }
+}
+
+void add_copies(const CopiedBlock& b, const std::byte* parts, const TensorView& own) {
+  const auto add = [&]<class T>(std::span<T> mine) {
+    add_copies(b, reinterpret_cast<const T*>(parts), mine);
+  };
+  switch (own.dtype) {
+    case DType::f32:
+      return add(own.as<float>());
+    case DType::bf16:
+      return add(own.as<Bf16>());
+    case DType::f64:
+      return add(own.as<double>());
+    default:
+      fail("[reduce_copies] the copies are {}, expected a floating type", dtype_name(own.dtype));
   }
 }
 
@@ -145,11 +171,7 @@ void reduce_copies(const KernelCall& call, Context&) {
     } else if (block.copies(attrs.axis_ranks) > 1) {
       const CopiedBlock copied{block, attrs.axis_ranks, group.rank(), first_row * row,
                                block.piece_size() * row};
-      if (own.dtype == DType::f32) {
-        add_copies(copied, reinterpret_cast<const float*>(call.workspace.data()), own.as<float>());
-      } else {
-        add_copies(copied, reinterpret_cast<const double*>(call.workspace.data()), own.as<double>());
-      }
+      add_copies(copied, call.workspace.data(), own);
     }
     first_row += block.local_size();
   }

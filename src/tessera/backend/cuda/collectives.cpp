@@ -45,20 +45,20 @@ std::vector<DeviceTensor> tensors_of(std::span<const TensorView> views) {
 
 // own's pieces become the sums of their copies in all ranks' parts, in the order of the ranks.
 void add_copies(const CollectiveAttrs& attrs, const Block& block, std::int64_t first, std::int64_t row,
-                int rank, const float* parts, const TensorView& own, cudaStream_t stream) {
-  const std::int64_t piece_elems = block.piece_size() * row;
+                int rank, const std::byte* parts, const TensorView& own, cudaStream_t stream) {
+  const std::int64_t piece_elems = block.piece_size() * row, elem_bytes = dtype_bytes(own.dtype);
   for (std::int64_t slot = 0; slot < block.held; ++slot) {
     const std::int64_t mine = block.piece(attrs.axis_ranks, rank, slot);
     RankSum sum{.num_to = 1, .count = piece_elems, .inner = piece_elems, .stride = piece_elems};
-    sum.to[0] = static_cast<float*>(own.data) + first + slot * piece_elems;
+    sum.to[0] = bytes(own) + (first + slot * piece_elems) * elem_bytes;
     for (std::int64_t copy = 0; copy < attrs.axis_ranks * block.held; ++copy) {
       const auto holder = static_cast<int>(copy / block.held);
       if (block.piece(attrs.axis_ranks, holder, copy % block.held) != mine) continue;
       TS_CHECK(sum.num_from < kMostPeers, "[reduce_copies] more than {} copies of a head", kMostPeers);
       sum.from[static_cast<std::size_t>(sum.num_from++)] =
-          parts + holder * own.num_elems() + first + copy % block.held * piece_elems;
+          parts + (holder * own.num_elems() + first + copy % block.held * piece_elems) * elem_bytes;
     }
-    sum_of_ranks(sum, DType::f32, Reduction::sum, stream);
+    sum_of_ranks(sum, own.dtype, Reduction::sum, stream);
   }
 }
 
@@ -66,15 +66,16 @@ void add_copies(const CollectiveAttrs& attrs, const Block& block, std::int64_t f
 void add_all_copies(const KernelCall& call, DeviceCommunicator& group, cudaStream_t stream) {
   const CollectiveAttrs& attrs = attrs_of(call);
   const TensorView& own = call.outputs[0];
-  TS_ASSERT(attrs.placement.dim == 0 && own.dtype == DType::f32);
+  TS_ASSERT(attrs.placement.dim == 0);
   const std::int64_t row = own.num_elems() / own.shape[0];
   const bool neighbours = attrs.group == Group::heads;
-  auto* const parts = reinterpret_cast<float*>(call.workspace.data());
+  std::byte* const parts = call.workspace.data();
   if (!neighbours) group.all_gather(own.data, parts, {1, own.num_elems()}, own.dtype, stream);
   std::int64_t first = 0;
   for (const Block& block : attrs.placement.blocks) {
     if (block.copies(attrs.axis_ranks) > 1 && neighbours) {
-      const DeviceTensor piece{static_cast<float*>(own.data) + first, block.piece_size() * row, own.dtype};
+      const DeviceTensor piece{bytes(own) + first * dtype_bytes(own.dtype), block.piece_size() * row,
+                               own.dtype};
       group.all_reduce({&piece, 1}, Reduction::sum, stream);
     } else if (block.copies(attrs.axis_ranks) > 1) {
       add_copies(attrs, block, first, row, group.rank(), parts, own, stream);
