@@ -2,6 +2,7 @@
 // how a batch is cut; and that what they read is what the originals read.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <tuple>
@@ -196,8 +197,9 @@ TEST(MegatronDataTest, ValidatesOnAllOfABlendOnce) {
   config.data.split = "70,30,0";
   const std::unique_ptr<Model> model = make_model(config, 0);
 
-  // Row by row what each corpus' own maps say.
-  std::vector<std::vector<std::int32_t>> expected;
+  // Row by row what each corpus' own maps say, with the share of its corpus that comes before its middle: the
+  // corpora are spread evenly.
+  std::vector<std::pair<double, std::vector<std::int32_t>>> expected;
   for (const std::size_t item : {1, 3, 5}) {
     const auto corpus = std::make_shared<const IndexedDataset>(config.data.blend[item]);
     GptIndexRequest request{.seq_len = 16, .num_samples = 1, .seed = config.train.seed};
@@ -212,10 +214,12 @@ TEST(MegatronDataTest, ValidatesOnAllOfABlendOnce) {
     const GptDataset dataset(corpus, request, files, 61);
     ASSERT_EQ(dataset.num_samples(), request.num_samples);
     for (std::int64_t i = 0; i < dataset.num_samples(); ++i) {
-      expected.emplace_back(16);
-      dataset.copy_sample(i, 0, expected.back());
+      expected.push_back({(static_cast<double>(i) + 0.5) / static_cast<double>(dataset.num_samples()),
+                          std::vector<std::int32_t>(16)});
+      dataset.copy_sample(i, 0, expected.back().second);
     }
   }
+  std::ranges::stable_sort(expected, {}, [](const auto& row) { return row.first; });
   ASSERT_GT(expected.size(), 40u);
   const RunData data = open_run_data(config, *model, {.train = false});
   ASSERT_EQ(data.valid->per_epoch, std::ssize(expected));
@@ -224,7 +228,8 @@ TEST(MegatronDataTest, ValidatesOnAllOfABlendOnce) {
   data.valid->fill(0, batch);
   for (std::int64_t row = 0; row < num_rows; ++row) {
     const auto first = batch.inputs.begin() + row * 16;
-    EXPECT_EQ(std::vector(first, first + 16), expected[static_cast<std::size_t>(row) % expected.size()])
+    EXPECT_EQ(std::vector(first, first + 16),
+              expected[static_cast<std::size_t>(row) % expected.size()].second)
         << row;
   }
 }

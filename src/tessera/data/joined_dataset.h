@@ -1,5 +1,6 @@
-// JoinedDataset: several corpora read one after the other, each of their samples once. What is held out of a
-// blend: its weights say how often a corpus is trained on, not how much of it there is to be validated on.
+// JoinedDataset: several corpora, each of their samples once, spread evenly among each other, so that the
+// first few are of all. What is held out of a blend: its weights say how often a corpus is trained on, not
+// how much of it there is to be validated on.
 //
 // Made by the training set-up; read as a GptDataset is.
 #pragma once
@@ -18,12 +19,15 @@ class JoinedDataset {
   // At least one, all of one seq_len.
   explicit JoinedDataset(std::vector<std::shared_ptr<const GptDataset>> corpora);
 
-  std::int64_t num_samples() const { return ends_.back(); }
+  std::int64_t num_samples() const { return std::ssize(places_); }
   void fill(std::int64_t first_sample, Batch& batch) const;  // past the last sample the first comes again
 
  private:
+  struct Place {
+    std::uint32_t corpus = 0, sample = 0;
+  };
   std::vector<std::shared_ptr<const GptDataset>> corpora_;
-  std::vector<std::int64_t> ends_;  // of each corpus' samples
+  std::vector<Place> places_;
 };
 
 }  // namespace tessera
