@@ -114,7 +114,6 @@ def make_model(shape, seq_len):
         torch.set_default_dtype(torch.bfloat16)
         model = Model(shape, seq_len)
         torch.set_default_dtype(torch.float32)
-    model.cos, model.sin = model.cos.float(), model.sin.float()
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, 0, 0.02)
@@ -188,7 +187,7 @@ def main():
     print(f"RESULT {arguments.model} {arguments.batch} x {arguments.seq_len} x {arguments.accum} "
           f"compile={arguments.compile}/{arguments.mode} step={median * 1e3:.1f}ms tok/s={tokens / median:.0f} "
           f"peak={torch.cuda.max_memory_allocated() / 2**30:.1f}GiB first={first:.1f}s "
-          f"loss {first_loss:.3f}->{loss.item():.3f}", flush=True)
+          f"loss {first_loss * arguments.accum:.3f}->{loss.item() * arguments.accum:.3f}", flush=True)
 
 
 main()

@@ -85,6 +85,7 @@ OpFamily cross_entropy_family() {
   const ValueType x = f64({2, 5, 4}), w = f64({7, 4}), ids = i32({2, 5}), one = f64({});
   family.refused = {
       {Op::softmax_cross_entropy, {}, {x, i32({2, 4}), one}, {"[2,4]", "[2,5,4]"}},
+      {Op::softmax_cross_entropy, {}, {x, i32({10}), one}, {"[10]", "[2,5,4]"}},
       {Op::softmax_cross_entropy, {}, {one, i32({}), one}, {"[]", "1 dims"}},
       {Op::softmax_cross_entropy, {}, {x, f64({2, 5}), one}, {"input 1", "f64", "i32"}},
       {Op::softmax_cross_entropy, {}, {x, ids, f64({1})}, {"[1]", "[]"}},

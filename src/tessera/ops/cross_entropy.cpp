@@ -25,9 +25,10 @@ std::int64_t choose_chunk_rows(std::int64_t rows, std::int64_t vocab) {
 void check_targets(const InferCall& call, std::size_t rows_of, std::size_t targets, std::size_t scale) {
   call.check_rank_at_least(rows_of, 1);
   call.check_dtype(targets, DType::i32);
-  call.check(call.shape(targets).num_elems() == call.shape(rows_of).num_rows(),
-             "targets {} do not match the rows of {}", call.shape(targets).text(),
-             call.shape(rows_of).text());
+  Shape rows;  // dim by dim, as layouts cut them
+  for (int i = 0; i + 1 < call.shape(rows_of).rank(); ++i) rows.push_back(call.shape(rows_of)[i]);
+  call.check(call.shape(targets) == rows, "targets {} do not match the rows of {}",
+             call.shape(targets).text(), call.shape(rows_of).text());
   call.check_dtype(scale, accumulate_dtype(call.dtype(rows_of)));
   call.check_shape(scale, Shape{});
 }

@@ -27,8 +27,7 @@ struct Scratch {
   Scratch(Carver& carver, const GemmShape& shape, bool narrow_c, int num_threads) {
     const Blocking<T> block(shape);
     a = carver.take<T>(num_threads * kMaxTileRows * block.k);
-    // Of few rows no more than of many: callers cut a workspace for all chunks of their rows.
-    b = carver.take<T>(std::max<std::int64_t>(num_threads * kPanelColumns<T>, block.b_slots() * block.n) *
+    b = carver.take<T>((block.few_rows ? num_threads * kPanelColumns<T> : block.b_slots() * block.n) *
                        block.k);
     bias = carver.take<T>(round_up(shape.n, kLanes<T>));
     const std::int64_t num_sums = block.num_k > 1 ? block.num_tiles() : num_threads;

@@ -140,10 +140,14 @@ std::int64_t linear_cross_entropy_workspace_bytes(const Graph& graph, const Node
   const ValueType& x = graph.type(node.inputs[0]);
   const Head head = head_of(x.shape, graph.type(node.inputs[1]).shape, node.attrs);
   const DType wide = accumulate_dtype(x.dtype);
-  const std::int64_t products =
-      std::max({gemm_workspace_bytes({head.chunk, head.vocab, head.width}, wide, num_threads),
-                gemm_workspace_bytes({head.chunk, head.width, head.vocab}, x.dtype, num_threads),
-                gemm_workspace_bytes({head.vocab, head.width, head.chunk}, wide, num_threads)});
+  // The last chunk may be smaller and yet need more: products are cut as evenly as their sizes allow.
+  const std::int64_t last_chunk = head.rows - (head.rows - 1) / head.chunk * head.chunk;
+  std::int64_t products = 0;
+  for (const std::int64_t count : {std::min(head.rows, head.chunk), last_chunk}) {
+    products = std::max({products, gemm_workspace_bytes({count, head.vocab, head.width}, wide, num_threads),
+                         gemm_workspace_bytes({count, head.width, head.vocab}, x.dtype, num_threads),
+                         gemm_workspace_bytes({head.vocab, head.width, count}, wide, num_threads)});
+  }
   return chunk_bytes(head, wide) + products;
 }
 

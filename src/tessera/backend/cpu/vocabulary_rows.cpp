@@ -24,7 +24,8 @@ Summary<A> combine(const Summary<A>* of_rank, std::int64_t stride, int num_ranks
   for (int r = 0; r < num_ranks; ++r) whole.max = std::max(whole.max, of_rank[r * stride].max);
   for (int r = 0; r < num_ranks; ++r) {
     const Summary<A>& part = of_rank[r * stride];
-    if (part.sum > 0) whole.sum += part.sum * std::exp(part.max - whole.max);
+    // Ranks without words have nothing to add, and no largest. NaN counts.
+    if (part.sum != 0) whole.sum += part.sum * std::exp(part.max - whole.max);
     whole.target_logit += part.target_logit;
   }
   return whole;

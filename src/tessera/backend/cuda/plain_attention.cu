@@ -69,7 +69,7 @@ struct ForwardTiles {
 template <int kDims, bool kDrop, class T>
 __global__ void __launch_bounds__(kThreads)
     plain_attention_tiles(AttentionShape shape, const T* qkv, T* out, float* lse) {
-  extern __shared__ char shared[];
+  extern __shared__ __align__(16) char shared[];
   auto& s = *reinterpret_cast<ForwardTiles<kDims, kDrop>*>(shared);
   const int q0 = static_cast<int>(blockIdx.x) * kTile, h = static_cast<int>(blockIdx.y),
             b = static_cast<int>(blockIdx.z), kv = h / shape.group();
@@ -176,7 +176,7 @@ __device__ void load_keys(const AttentionShape& shape, int b, int kv, int k0, co
 template <int kDims, bool kDrop, class T>
 __global__ void __launch_bounds__(kThreads) plain_key_grads(AttentionShape shape, const T* dout, const T* qkv,
                                                             const float* lse, const float* delta, T* dqkv) {
-  extern __shared__ char shared[];
+  extern __shared__ __align__(16) char shared[];
   auto& s = *reinterpret_cast<BackwardTiles<kDims, kDrop>*>(shared);
   const int k0 = static_cast<int>(blockIdx.x) * kTile, kv = static_cast<int>(blockIdx.y),
             b = static_cast<int>(blockIdx.z);
@@ -220,7 +220,7 @@ template <int kDims, bool kDrop, class T>
 __global__ void __launch_bounds__(kThreads)
     plain_query_grads(AttentionShape shape, const T* dout, const T* qkv, const float* lse, const float* delta,
                       T* dqkv) {
-  extern __shared__ char shared[];
+  extern __shared__ __align__(16) char shared[];
   auto& s = *reinterpret_cast<BackwardTiles<kDims, kDrop>*>(shared);
   const int q0 = static_cast<int>(blockIdx.x) * kTile, h = static_cast<int>(blockIdx.y),
             b = static_cast<int>(blockIdx.z);
