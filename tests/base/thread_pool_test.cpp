@@ -5,10 +5,30 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
+#include <new>
 #include <vector>
 
 #include "checkpoint/temporary_folder.h"
+
+namespace {
+thread_local int g_allocations_left = -1;  // of this thread, before one fails; below 0: none does
+}
+
+// Not inlined: the compiler would pair the free of one with the other's name and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (g_allocations_left == 0) throw std::bad_alloc();
+  if (g_allocations_left > 0) --g_allocations_left;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace tessera {
 namespace {
@@ -38,6 +58,23 @@ TEST(ThreadPool, LoopsFollowEachOtherWithoutLosingWrites) {
     for (std::int64_t part : parts) total += part;
   }
   EXPECT_EQ(total, 5000 * 10);
+}
+
+// Those that have started end, and do not keep the failure from being told.
+TEST(ThreadPool, TooLittleMemoryForAThreadIsThrown) {
+  bool failed = true;
+  int allocations = 0;
+  for (; failed; ++allocations) {
+    failed = false;
+    g_allocations_left = allocations;
+    try {
+      ThreadPool pool(6);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+    g_allocations_left = -1;
+  }
+  EXPECT_GT(allocations, 6);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need address space of their own

@@ -108,6 +108,24 @@ TEST(Checkpoint, KeepLastDeletesOlderStepsOnly) {
   expect_intact(run.folder.path() / "step-00000100", 100);
 }
 
+// As after a kill between a checkpoint's name and the deletion of older ones.
+TEST(Checkpoint, WhatAKilledSaveWasToDeleteCanBeDeletedLater) {
+  SavedRun run;
+  for (const int step : {10, 20, 30}) run.save(step);
+  EXPECT_TRUE(checkpoints_are_tidy(run.folder.path(), 30, 0));
+  EXPECT_TRUE(checkpoints_are_tidy(run.folder.path(), 30, 3));
+  EXPECT_FALSE(checkpoints_are_tidy(run.folder.path(), 30, 2));
+  for (const char* name : {"step-00000005.partial", "step-00000030.replaced", "step-00000007.replaced"}) {
+    fs::copy(run.folder.path() / "step-00000010", run.folder.path() / name);
+    const bool to_delete = std::string(name) != "step-00000007.replaced";  // nothing has replaced that one
+    EXPECT_EQ(checkpoints_are_tidy(run.folder.path(), 30, 3), !to_delete) << name;
+    tidy_checkpoints(run.folder.path(), 30, 3);
+    EXPECT_EQ(fs::exists(run.folder.path() / name), !to_delete) << name;
+  }
+  tidy_checkpoints(run.folder.path(), 30, 1);
+  EXPECT_EQ(run.names(), (std::vector<std::string>{"step-00000007.replaced", "step-00000030"}));
+}
+
 TEST(Checkpoint, SavingAStepAgainReplacesIt) {
   SavedRun run;
   const fs::path folder = run.save(10);

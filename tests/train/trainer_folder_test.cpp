@@ -29,6 +29,22 @@ TEST(TrainerFolderTest, ResumingAFinishedRunReportsItsLoss) {
   EXPECT_EQ(bytes_of(run.path() / "run" / "metrics.jsonl"), metrics);
 }
 
+// As it was killed between its last checkpoint and its end.
+TEST(TrainerFolderTest, ResumingAFinishedRunDeletesWhatItWasToDelete) {
+  TinyRun run;
+  run.config.train.save_every = 4;
+  run.config.train.keep_last = 0;
+  run.train_into("run");
+  const auto folder = run.path() / "run";
+  ASSERT_EQ(list_checkpoints(folder).size(), 3u);
+  std::filesystem::copy(folder / "step-00000004", folder / "step-00000002.partial");
+  run.config.train.keep_last = 2;
+  run.train_into("run", true);
+  EXPECT_FALSE(std::filesystem::exists(folder / "step-00000002.partial"));
+  EXPECT_EQ(list_checkpoints(folder).size(), 2u);
+  EXPECT_EQ(find_latest_checkpoint(folder), folder / "step-00000012");
+}
+
 TEST(TrainerFolderTest, ResumingWithNothingToResumeStartsAtTheBeginning) {
   TinyRun run;
   run.train_into("plain");

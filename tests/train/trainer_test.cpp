@@ -231,6 +231,25 @@ TEST(TrainerStopTest, BadTokensEndTheRunButKeepItsSteps) {
   EXPECT_EQ(LoadedCheckpoint(*newest).info().step, static_cast<std::int64_t>(steps));
 }
 
+TEST(TrainerStopTest, BadTokensAreNamedWhereTheStepsCannotBeSavedEither) {
+  TinyRun run;
+  std::vector<std::int32_t> tokens = tiny_tokens(3000);
+  tokens[1000] = kTinyVocab;
+  write_corpus(run.path() / "corpus", tokens);
+  run.config.train.steps = 100;
+  run.config.schedule.decay_steps = 100;
+  run.config.train.seed = 5;
+  run.config.train.out = (run.path() / "run").string();
+  TrainCallbacks callbacks;
+  callbacks.step = [&](const StepReport& report) {
+    if (report.step > 1) return;
+    std::filesystem::rename(run.path() / "run", run.path() / "moved away");
+    write_file(run.path() / "run", "no folder");
+  };
+  expect_error([&] { train(run.config, false, callbacks); },
+               {"token 1000 is id 61", "; and the steps until then could not be saved: ", "/run"});
+}
+
 TEST(TrainerStopTest, BadValidationTokensEndTheRunButKeepItsSteps) {
   TinyRun run;
   std::vector<std::int32_t> tokens = tiny_tokens(500);

@@ -21,12 +21,16 @@ void pause_briefly() {
 
 ThreadPool::ThreadPool(int num_threads) {
   TS_CHECK(num_threads >= 1, "threads: found {}, expected at least 1", num_threads);
+  // No destructor stops the workers of an object that has not come about.
   try {
     for (int w = 1; w < num_threads; ++w) workers_.emplace_back([this, w] { work(w); });
   } catch (const std::system_error& error) {
     const int started = this->num_threads();
-    stop_workers();  // no destructor does it for an object that has not come about
+    stop_workers();
     fail("threads: could start {} of {}: {}", started, num_threads, error.code().message());
+  } catch (...) {  // no memory for another
+    stop_workers();
+    throw;
   }
 }
 

@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kStepPrefix = "step-";
 constexpr std::string_view kPartialSuffix = ".partial";
+constexpr std::string_view kReplacedSuffix = ".replaced";
 
 std::string step_name(std::int64_t step) {
   return fmt::format("{}{:08}", kStepPrefix, step);
@@ -77,7 +78,7 @@ class PartialFolder {
     TS_CHECK(errno == EINVAL || errno == ENOSYS, "cannot exchange {} and {}: {}", partial_.string(),
              final_.string(), errno_text(errno));
     fs::path replaced = final_;
-    replaced += ".replaced";
+    replaced += kReplacedSuffix;
     rename_or_fail(final_, replaced);
     rename_or_fail(partial_, final_);
     rename_or_fail(replaced, partial_);
@@ -108,19 +109,38 @@ std::vector<std::string> list_names(const fs::path& run_dir) {
   return names;
 }
 
-// What a crash in the middle of an earlier save or deletion left behind.
-void delete_leftovers(const fs::path& run_dir) {
+// What a crash in the middle of an earlier save or deletion left behind. One that was to be replaced stays
+// where nothing has replaced it.
+std::vector<fs::path> leftovers(const fs::path& run_dir) {
+  std::vector<fs::path> found;
   for (const std::string& name : list_names(run_dir)) {
-    if (!name.ends_with(kPartialSuffix)) continue;
-    if (parse_step_name(name.substr(0, name.size() - kPartialSuffix.size()))) remove_or_fail(run_dir / name);
+    for (const std::string_view suffix : {kPartialSuffix, kReplacedSuffix}) {
+      if (!name.ends_with(suffix)) continue;
+      const std::string step = name.substr(0, name.size() - suffix.size());
+      if (!parse_step_name(step)) continue;
+      if (suffix == kPartialSuffix || fs::exists(run_dir / step)) found.push_back(run_dir / name);
+    }
   }
+  return found;
 }
 
-void delete_older(const fs::path& run_dir, std::int64_t step, int keep_last) {
+void delete_leftovers(const fs::path& run_dir) {
+  for (const fs::path& folder : leftovers(run_dir)) remove_or_fail(folder);
+}
+
+// keep_last 0: none.
+std::vector<fs::path> outdated(const fs::path& run_dir, std::int64_t step, int keep_last) {
+  std::vector<fs::path> found;
+  if (keep_last == 0) return found;
   const auto checkpoints = list_checkpoints(run_dir);
   auto newest = checkpoints.upper_bound(step);
   for (int kept = 0; kept < keep_last && newest != checkpoints.begin(); ++kept) --newest;
-  for (auto old = checkpoints.begin(); old != newest; ++old) delete_checkpoint(old->second);
+  for (auto old = checkpoints.begin(); old != newest; ++old) found.push_back(old->second);
+  return found;
+}
+
+void delete_outdated(const fs::path& run_dir, std::int64_t step, int keep_last) {
+  for (const fs::path& folder : outdated(run_dir, step, keep_last)) delete_checkpoint(folder);
 }
 
 // Those that have a manifest, or those that have none.
@@ -158,8 +178,17 @@ fs::path save_checkpoint(const fs::path& run_dir, const CheckpointInfo& info,
   }
   write_file(partial.path() / kManifestName, format_manifest(manifest));
   partial.publish();
-  if (keep_last > 0) delete_older(run_dir, info.step, keep_last);
+  delete_outdated(run_dir, info.step, keep_last);
   return folder;
+}
+
+bool checkpoints_are_tidy(const fs::path& run_dir, std::int64_t step, int keep_last) {
+  return leftovers(run_dir).empty() && outdated(run_dir, step, keep_last).empty();
+}
+
+void tidy_checkpoints(const fs::path& run_dir, std::int64_t step, int keep_last) {
+  delete_leftovers(run_dir);
+  delete_outdated(run_dir, step, keep_last);
 }
 
 std::map<std::int64_t, fs::path> list_checkpoints(const fs::path& run_dir) {

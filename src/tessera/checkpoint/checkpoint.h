@@ -32,6 +32,11 @@ struct CheckpointFile {
 std::filesystem::path save_checkpoint(const std::filesystem::path& run_dir, const CheckpointInfo& info,
                                       std::span<const CheckpointFile> files, int keep_last = 0);
 
+// A save that was killed after its checkpoint had its name may have left some that it was to delete. `step`
+// is its step.
+bool checkpoints_are_tidy(const std::filesystem::path& run_dir, std::int64_t step, int keep_last);
+void tidy_checkpoints(const std::filesystem::path& run_dir, std::int64_t step, int keep_last);
+
 // The checkpoint of the highest step, or nothing when there is none (or no run_dir).
 std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesystem::path& run_dir);
 

@@ -34,7 +34,7 @@ void on_interrupt(int signal) {
   if (g_speaks && ::write(STDERR_FILENO, kText.data(), kText.size()) < 0) errno = saved;  // nobody reads it
 }
 
-// A terminal that closes says so more than once, by its shell and by itself.
+// A terminal that closes says so more than once, by its shell and by itself; so may a launcher.
 void on_hangup(int) {
   int none = 0;
   g_interrupts.compare_exchange_strong(none, 1);
@@ -79,6 +79,7 @@ int train_command(int argc, const char* const* argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   if (std::signal(SIGHUP, on_hangup) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
+  std::signal(SIGUSR1, on_hangup);
   std::signal(SIGPIPE, SIG_IGN);  // nobody reads the log any more
   ProgressOptions progress = progress_options("train", config.train.steps);
   progress.line_seconds = std::numeric_limits<double>::infinity();  // log_every decides
@@ -100,9 +101,9 @@ int train_command(int argc, const char* const* argv) {
       if (first) callbacks.message(line);
     }
     const TrainSummary mine = train(config, resume, callbacks, world);
-    if (first || under_mpi) summary = mine;  // of local ranks only the first may write here
+    if (first) summary = mine;  // of local ranks only the first may write here
   });
-  if (!g_speaks) return summary.stopped_early ? 130 : 0;
+  if (!g_speaks) return 0;  // rank 0's code is the run's: a launcher that sees another's ends rank 0 for it
   if (summary.stopped_early) {
     const bool all_done = summary.steps_done == config.train.steps;
     bar.print_line(

@@ -110,11 +110,12 @@ class Run {
   void check_can_go_on(const std::optional<std::filesystem::path>& newest) const;
   void check_no_broken_ones_alone(bool resume, const std::optional<std::filesystem::path>& newest) const;
   void restore(const std::filesystem::path& folder);
+  void finish_what_was_killed();
   TrainSummary nothing_to_do();
   std::optional<EvaluatedLoss> evaluate();
   std::optional<EvaluatedLoss> evaluate_after(const StepReport& line);
   const Batch& next_batch(PrefetchLoader& loader, std::int64_t steps_done);
-  void save_before_stopping(std::int64_t steps_done);
+  void save_before_stopping(std::int64_t steps_done, const Error& reason);
   void save(std::int64_t steps_done);
 
   const RunConfig& config_;
@@ -263,9 +264,12 @@ std::optional<EvaluatedLoss> Run::evaluate() {
 const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
   const Batch* batch = nullptr;
   try {
-    on_all_ranks(world_, [&] { batch = &loader.next(); });
-  } catch (const FailedOnAll&) {
-    save_before_stopping(steps_done);
+    on_all_ranks(world_, [&] {
+      batch = &loader.next();
+      check_inputs(step_->inputs(), batch->batch_size, batch_inputs(*batch));
+    });
+  } catch (const FailedOnAll& failed) {
+    save_before_stopping(steps_done, failed);
     throw;
   }
   return *batch;
@@ -274,16 +278,24 @@ const Batch& Run::next_batch(PrefetchLoader& loader, std::int64_t steps_done) {
 std::optional<EvaluatedLoss> Run::evaluate_after(const StepReport& line) {
   try {
     return evaluate();
-  } catch (const FailedOnAll&) {
+  } catch (const FailedOnAll& failed) {
     if (reporter_) reporter_->append(line);
-    save_before_stopping(line.step);
+    save_before_stopping(line.step, failed);
     throw;
   }
 }
 
-void Run::save_before_stopping(std::int64_t steps_done) {
+// No rank leaves before rank 0 has written all: who ends for an error ends the others.
+void Run::save_before_stopping(std::int64_t steps_done, const Error& reason) {
   if (steps_done == last_saved_step_) return;
-  save(steps_done);
+  try {
+    save(steps_done);
+    if (world_) world_->barrier();
+  } catch (const PeerFailed&) {
+    throw;
+  } catch (const std::exception& problem) {
+    fail("{}; and the steps until then could not be saved: {}", reason.what(), problem.what());
+  }
   callbacks_.message(fmt::format("stopping after step {}: saved {}", steps_done, last_checkpoint_));
 }
 
@@ -306,13 +318,20 @@ void Run::save(std::int64_t steps_done) {
       save_checkpoint(config_.train.out, info, files, static_cast<int>(config_.train.keep_last)).string();
 }
 
+// A run may have ended between its last checkpoint's name and its own end.
+void Run::finish_what_was_killed() {
+  const auto keep_last = static_cast<int>(config_.train.keep_last);
+  const bool tidy_already = checkpoints_are_tidy(config_.train.out, first_step_, keep_last);
+  if (tidy_already && has_summaries(config_)) return;
+  lock_folder(last_checkpoint_);
+  if (!tidy_already) tidy_checkpoints(config_.train.out, first_step_, keep_last);
+  if (!has_summaries(config_)) finish_report(config_, *model_, data_.train->per_epoch);
+}
+
 TrainSummary Run::nothing_to_do() {
   callbacks_.message(
       fmt::format("nothing to do: {} steps are done, train.steps is {}", first_step_, config_.train.steps));
-  if (speaks() && !has_summaries(config_)) {
-    lock_folder(last_checkpoint_);
-    finish_report(config_, *model_, data_.train->per_epoch);
-  }
+  if (speaks()) finish_what_was_killed();
   TrainSummary summary = summary_of_log(config_, first_step_);
   summary.checkpoint = last_checkpoint_;
   return summary;

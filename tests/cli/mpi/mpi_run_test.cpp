@@ -139,20 +139,58 @@ std::vector<Running> running_processes() {
   return found;
 }
 
-TEST_F(MpiRunTest, AKilledRankTakesTheOthersWithIt) {
-  const auto arguments = on_ranks(
-      4, "tessera",
-      {"train", "run.yaml", "train.steps=1000000", "schedule.decay_steps=1000000", "train.micro_batch=1",
-       "train.save_every=0", "train.eval_every=0", "parallel.tp=2", "parallel.dp=2"});
-  Program program(TESSERA_MPIEXEC, arguments, path());
-  while (read_jsonl_log(path() / "run/metrics.jsonl").size() < 3) {
-    ASSERT_TRUE(program.running()) << "it ended by itself";
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+// A run of four ranks that does not end by itself, some steps after its start.
+class EndlessMpiRunTest : public MpiRunTest {
+ protected:
+  std::vector<std::string> arguments() const {
+    return on_ranks(
+        4, "tessera",
+        {"train", "run.yaml", "train.steps=1000000", "schedule.decay_steps=1000000", "train.micro_batch=1",
+         "train.save_every=0", "train.eval_every=0", "parallel.tp=2", "parallel.dp=2"});
   }
-  std::set<pid_t> ranks;
-  for (const Running& one : running_processes()) {
-    if (one.parent == program.id()) ranks.insert(one.process);
+
+  std::set<pid_t> wait_for_steps(const Program& program) const {
+    while (read_jsonl_log(path() / "run/metrics.jsonl").size() < 3) {
+      EXPECT_TRUE(program.running()) << "it ended by itself";
+      if (!program.running()) return {};
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    std::set<pid_t> ranks;
+    for (const Running& one : running_processes()) {
+      if (one.parent == program.id()) ranks.insert(one.process);
+    }
+    EXPECT_EQ(ranks.size(), 4u);
+    return ranks;
   }
+
+  void expect_interrupted(Program& program) const {
+    const ProgramResult result = program.wait();
+    EXPECT_EQ(result.exit_code, 130) << result.text();
+    EXPECT_NE(result.err.find("interrupted: finished step "), std::string::npos) << result.text();
+    EXPECT_NE(result.err.find("go on with --resume"), std::string::npos) << result.text();
+  }
+};
+
+// Rank 0 has the last word: no other ends in a way for which the launcher would end it.
+TEST_F(EndlessMpiRunTest, AnyRankMayBeAskedToStop) {
+  Program program(TESSERA_MPIEXEC, arguments(), path());
+  const std::set<pid_t> ranks = wait_for_steps(program);
+  ASSERT_EQ(ranks.size(), 4u);
+  ASSERT_EQ(::kill(*std::next(ranks.begin(), 2), SIGTERM), 0);
+  expect_interrupted(program);
+}
+
+// A signal that Open MPI's launcher passes on, and does not take for its own.
+TEST_F(EndlessMpiRunTest, TheLauncherMayBeAskedToStop) {
+  Program program(TESSERA_MPIEXEC, arguments(), path());
+  ASSERT_EQ(wait_for_steps(program).size(), 4u);
+  program.send(SIGUSR1);
+  expect_interrupted(program);
+}
+
+TEST_F(EndlessMpiRunTest, AKilledRankTakesTheOthersWithIt) {
+  Program program(TESSERA_MPIEXEC, arguments(), path());
+  const std::set<pid_t> ranks = wait_for_steps(program);
   ASSERT_EQ(ranks.size(), 4u);
   ASSERT_EQ(::kill(*std::next(ranks.begin(), 2), SIGKILL), 0);
   // Whoever waits for the dead rank would wait for ever, and this test until ctest's time limit.
