@@ -130,6 +130,8 @@ TEST_F(RunConfigTest, ConflictsNameBothKeys) {
             "train.global_batch = 16 is not a multiple of train.micro_batch = 3 times parallel.dp = 1");
   EXPECT_EQ(refusal_of({"train.micro_batch=4", "parallel.dp=3"}),
             "train.global_batch = 16 is not a multiple of train.micro_batch = 4 times parallel.dp = 3");
+  EXPECT_EQ(refusal_of({"parallel.tp=32768", "parallel.pp=65536"}),
+            "parallel.tp = 32768 times pp = 65536 times dp = 1 are more than 1073741824 ranks");
   EXPECT_EQ(refusal_of({"model.heads=5"}),
             "model.hidden_size = 64 is not a multiple of model.heads = 5 (or give model.head_dim)");
   EXPECT_EQ(refusal_of({"model.kv_heads=3"}), "model.heads = 4 is not a multiple of model.kv_heads = 3");

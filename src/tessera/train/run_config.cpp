@@ -1,5 +1,7 @@
 #include "tessera/train/run_config.h"
 
+#include <array>
+
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
 #include "tessera/train/config_schema.h"
@@ -8,8 +10,9 @@
 namespace tessera {
 namespace {
 
-// Far beyond any run there is; see model_keys.cpp.
+// Far beyond any run there is; see models/size_limits.h.
 constexpr std::int64_t kMaxBatch = 1 << 24;  // sequences
+constexpr std::int64_t kMaxRanks = 1 << 30;
 
 void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.steps", &train.steps, "optimizer steps", {.min = 1});
@@ -96,6 +99,9 @@ void validate(const RunConfig& config) {
   TS_CHECK(train.global_batch % (train.micro_batch * config.parallel.dp) == 0,
            "train.global_batch = {} is not a multiple of train.micro_batch = {} times parallel.dp = {}",
            train.global_batch, train.micro_batch, config.parallel.dp);
+  const auto [tp, pp, dp] = std::array{config.parallel.tp, config.parallel.pp, config.parallel.dp};
+  TS_CHECK(tp * pp * dp <= kMaxRanks, "parallel.tp = {} times pp = {} times dp = {} are more than {} ranks",
+           tp, pp, dp, kMaxRanks);
   validate_optimizer(config.optimizer);
   if (config.optimizer.gradient_dtype == PrecisionName::bf16) {
     TS_CHECK(config.precision == PrecisionName::bf16,

@@ -205,7 +205,7 @@ class CudaDevice final : public Device {
         give_work();
         ready();
       });
-    } catch (const Error&) {
+    } catch (...) {
       gathered_.clear();  // was to be noted, and not to be run
       throw;
     }
