@@ -20,6 +20,11 @@ std::optional<SavedModel> model_beside(const std::string& weights, const Message
 
 }  // namespace
 
+void check_start_weights(const ModelKeys& model) {
+  TS_CHECK(model.weights.empty() || std::filesystem::exists(model.weights),
+           "model.weights = {}: no such file or folder", model.weights);
+}
+
 void start_weights(const RunConfig& config, const Model& model, const WeightStore& store,
                    std::span<const Parameter> parameters, const Message& message) {
   const std::string& weights = config.model.weights;

@@ -7,8 +7,6 @@
 #include <limits>
 #include <memory>
 
-#include "tessera/base/atomic_file.h"
-#include "tessera/base/folder_lock.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/data/prefetch_loader.h"
 #include "tessera/metrics/golden_losses.h"
@@ -18,6 +16,7 @@
 #include "tessera/train/from_config.h"
 #include "tessera/train/on_all_ranks.h"
 #include "tessera/train/run_data.h"
+#include "tessera/train/run_folder.h"
 #include "tessera/train/run_reporter.h"
 #include "tessera/train/run_tokenizer.h"
 #include "tessera/train/same_run.h"
@@ -49,15 +48,14 @@ class Run {
         callbacks_(callbacks),
         world_(world),
         device_(make_computing_device(config, world)),
-        model_(make_model(config, tokenizer_vocab_size(config.data))) {
+        model_(make_model(config, tokenizer_vocab_size(config.data))),
+        folder_(config, resume, world) {
     if (!config.model.config.empty()) token_ids_ = token_ids_of(config.model.config);
-    const std::optional<std::filesystem::path> newest = newest_checkpoint();
-    TS_CHECK(resume || !newest, "{} already holds {}: pass --resume to go on, or choose another train.out",
-             config.train.out, newest->filename().string());
-    check_no_broken_ones_alone(resume, newest);
+    const std::optional<std::filesystem::path>& newest = folder_.newest();
     // Before data are made ready for nothing.
     if (newest) check_same_run(*newest, config, *model_, callbacks.message);
-    check_can_go_on(newest);
+    if (!newest) check_start_weights(config.model);
+    if (speaks()) folder_.check_can_be_written();
     if (!config.metrics.golden_losses.empty()) open_golden_losses();
     if (world_) world_->barrier();  // nobody writes before all have looked
     RunDataOptions parts{.valid = config.train.eval_every > 0, .world = world, .message = callbacks.message};
@@ -89,7 +87,7 @@ class Run {
     }
     const double peak_flops = peak_of_all_ranks();
     if (speaks() && first_step_ < config.train.steps) {
-      lock_folder(newest);
+      folder_.lock();
       reporter_ = std::make_unique<RunReporter>(config, *model_, *device_, callbacks,
                                                 RunStart{data_.train->per_epoch, first_step_, peak_flops});
     }
@@ -100,15 +98,11 @@ class Run {
  private:
   bool speaks() const { return world_ == nullptr || world_->rank() == 0; }
   bool stop_requested() const;
-  std::optional<std::filesystem::path> newest_checkpoint() const;
-  void lock_folder(const std::optional<std::filesystem::path>& newest);
   void make_evaluator();
   double peak_of_all_ranks() const;
   void open_golden_losses();
   void say_what_no_decay_misses() const;
   void after_first_step();
-  void check_can_go_on(const std::optional<std::filesystem::path>& newest) const;
-  void check_no_broken_ones_alone(bool resume, const std::optional<std::filesystem::path>& newest) const;
   void restore(const std::filesystem::path& folder);
   void finish_what_was_killed();
   TrainSummary nothing_to_do();
@@ -123,12 +117,12 @@ class Run {
   Communicator* world_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Model> model_;
+  RunFolder folder_;
   std::string token_ids_;  // for the model's config.json, see saved_model.h
   RunData data_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<GoldenLosses> golden_;   // null: not asked for
-  std::unique_ptr<FolderLock> lock_;       // of rank 0, on train.out
   std::unique_ptr<RunReporter> reporter_;  // of rank 0
   std::int64_t used_before_ = 0;           // of the device's memory, if it has its own, before the plan's
   std::int64_t first_step_ = 0;
@@ -141,30 +135,6 @@ bool Run::stop_requested() const {
   std::int32_t stop = callbacks_.stop_requested() ? 1 : 0;
   if (world_) world_->all_reduce(&stop, 1, DType::i32, Reduction::max);
   return stop != 0;
-}
-
-// Every rank reads it, so all have to see the one that rank 0 sees.
-std::optional<std::filesystem::path> Run::newest_checkpoint() const {
-  const std::optional<std::filesystem::path> newest = find_latest_checkpoint(config_.train.out);
-  if (world_ == nullptr) return newest;
-  const std::string own = newest ? newest->filename().string() : "none";
-  std::array<char, 64> of_rank_0{};  // ends with zeros
-  TS_ASSERT(own.size() < of_rank_0.size());
-  std::ranges::copy(own, of_rank_0.begin());
-  world_->broadcast(of_rank_0.data(), of_rank_0.size(), 0);
-  TS_CHECK(own == of_rank_0.data(),
-           "train.out = {}: the newest checkpoint is {} here and {} on rank 0; expected one folder that all "
-           "ranks see",
-           config_.train.out, own, of_rank_0.data());
-  return newest;
-}
-
-// From now on this run alone writes there, and nobody has since `newest` was looked for.
-void Run::lock_folder(const std::optional<std::filesystem::path>& newest) {
-  create_folder(config_.train.out, "train.out");
-  lock_ = std::make_unique<FolderLock>(config_.train.out);
-  TS_CHECK(find_latest_checkpoint(config_.train.out) == newest, "another run has just written into {}",
-           config_.train.out);
 }
 
 void Run::make_evaluator() {
@@ -210,24 +180,6 @@ void Run::after_first_step() {
   if (device_->memory_id() != 0)
     callbacks_.message(memory_taken_line(*step_, evaluator_.get(), used_before_));
   for (const std::string& remark : remarks) callbacks_.message(remark);
-}
-
-// Otherwise first asked for when the data are ready and the step is compiled.
-void Run::check_can_go_on(const std::optional<std::filesystem::path>& newest) const {
-  const std::string& weights = config_.model.weights;
-  TS_CHECK(newest || weights.empty() || std::filesystem::exists(weights),
-           "model.weights = {}: no such file or folder", weights);
-  const bool writes = !newest || LoadedCheckpoint(*newest).info().step < config_.train.steps;
-  if (speaks() && writes) check_can_write_into(config_.train.out, "train.out");
-}
-
-// What was to be gone on with would be begun anew, and its log overwritten.
-void Run::check_no_broken_ones_alone(bool resume, const std::optional<std::filesystem::path>& newest) const {
-  if (!resume || newest) return;
-  const auto broken = list_broken_checkpoints(config_.train.out);
-  TS_CHECK(broken.empty(),
-           "--resume: {} has no {}, and {} holds no other checkpoint. Delete the folder to start anew",
-           broken.rbegin()->second.string(), kManifestName, config_.train.out);
 }
 
 void Run::restore(const std::filesystem::path& folder) {
@@ -320,11 +272,10 @@ void Run::save(std::int64_t steps_done) {
 
 // A run may have ended between its last checkpoint's name and its own end.
 void Run::finish_what_was_killed() {
-  const auto keep_last = static_cast<int>(config_.train.keep_last);
-  const bool tidy_already = checkpoints_are_tidy(config_.train.out, first_step_, keep_last);
-  if (tidy_already && has_summaries(config_)) return;
-  lock_folder(last_checkpoint_);
-  if (!tidy_already) tidy_checkpoints(config_.train.out, first_step_, keep_last);
+  const bool tidy = folder_.is_tidy(first_step_);
+  if (tidy && has_summaries(config_)) return;
+  folder_.lock();
+  if (!tidy) folder_.tidy(first_step_);
   if (!has_summaries(config_)) finish_report(config_, *model_, data_.train->per_epoch);
 }
 
