@@ -107,6 +107,15 @@ TEST(Verify, ComputedValueOverwrittenInAnEarlierProgram) {
   EXPECT_EQ(complaint(graph), "node squares reads zero after node sum has overwritten it");
 }
 
+TEST(Verify, OutputOverwrittenBeforeItIsRead) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", kType, Role::batch);
+  const ValueId zero = emit(graph, Op::zeros, Phase::backward, "zero", ZerosAttrs{kType}, {})[0];
+  emit(graph, Op::sum_to, Phase::backward, "sum", {}, {zero, x});
+  graph.mark_output("nothing", zero);
+  EXPECT_EQ(complaint(graph), "node sum overwrites zero, made for 'nothing'");
+}
+
 TEST(Verify, OutputWithoutAValue) {
   Graph graph;
   graph.mark_output("loss", kNoValue);

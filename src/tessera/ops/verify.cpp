@@ -84,9 +84,19 @@ void verify(const Graph& graph) {
       if (pair.always) overwritten_by[static_cast<std::size_t>(node.inputs[pair.input])] = id;
     }
   }
+  // Outputs are read, and messages sent, when the program that makes them has ended.
+  const auto check_lasts = [&](ValueId v, const std::string& name) {
+    const NodeId writer = overwritten_by[static_cast<std::size_t>(v)], producer = graph.value(v).producer;
+    if (writer == kNoNode || producer == kNoNode) return;
+    const Node &made = graph.node(producer), &lost = graph.node(writer);
+    TS_CHECK(made.phase != lost.phase || made.chunk != lost.chunk, "node {} overwrites {}, made for '{}'",
+             lost.name, graph.value(v).name, name);
+  };
   for (const Output& output : graph.outputs()) {
     TS_CHECK(exists(graph, output.value), "output '{}' has no value", output.name);
+    check_lasts(output.value, output.name);
   }
+  for (const ValueId message : graph.messages()) check_lasts(message, "another stage");
   verify_state_updates(graph);
 }
 
