@@ -21,9 +21,7 @@ AttentionShape shape_of(const Shape& qkv, const AttentionAttrs& attrs, std::size
   TS_CHECK(attrs.heads.head_dim <= kPlainHeadDim,
            "[attention] heads of {} are not computed on cuda, expected up to {}", attrs.heads.head_dim,
            kPlainHeadDim);
-  TS_CHECK(qkv[0] <= kMostSequences,
-           "[attention] {} sequences at a time are not computed on cuda, expected up to {}", qkv[0],
-           kMostSequences);
+  check_grid("attention", qkv[0], attrs.heads.heads);
   const AttentionOptions options = attention_options(attrs, num_inputs, required);
   return {.batch = static_cast<int>(qkv[0]),
           .seq = static_cast<int>(qkv[1]),

@@ -54,8 +54,13 @@ struct AttentionGradOperands {
 // one that runs, or the heads are turned in part.
 bool run_attention_grad_turned(const KernelCall& grad, const KernelCall& rope, Context& context);
 
-// Of all kernels: some have a row of thread blocks for each, and a grid has no more.
-inline constexpr std::int64_t kMostSequences = 65535;
+// Sequences, and heads of each: some kernels have a row of thread blocks for each, and a grid has no more.
+inline void check_grid(std::string_view op, std::int64_t batch, std::int64_t heads) {
+  constexpr std::int64_t kMost = 65535;
+  TS_CHECK(batch <= kMost && heads <= kMost,
+           "[{}] {} sequences of {} heads at a time are not computed on cuda, expected up to {} of either",
+           op, batch, heads, kMost);
+}
 
 // head_dim up to kPlainHeadDim.
 inline constexpr int kPlainHeadDim = 256;

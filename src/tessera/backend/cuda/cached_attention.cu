@@ -3,6 +3,7 @@
 // neighbours.
 #include <math_constants.h>
 
+#include "tessera/backend/cuda/attention.h"
 #include "tessera/backend/cuda/launch.cuh"
 #include "tessera/backend/cuda/reduce.cuh"
 #include "tessera/ops/cached_attention.h"
@@ -84,6 +85,7 @@ void cached_attention(const KernelCall& call, Context& context) {
   TS_CHECK(attrs.heads.head_dim <= kMostHeadDim,
            "[cached_attention] heads of {} are not computed on cuda, expected up to {}", attrs.heads.head_dim,
            kMostHeadDim);
+  check_grid("cached_attention", qkv[0], attrs.heads.heads);
   const CacheShape shape{static_cast<int>(qkv[1]),
                          static_cast<int>(call.inputs[1].shape[3]),
                          static_cast<int>(attrs.heads.heads),

@@ -41,6 +41,7 @@ inline bool layout_fits(std::int64_t packs) {
 
 // Four packs only where three do not do: a layer_norm's gradient has its registers full with three.
 inline RowLayout row_layout(std::int64_t packs) {
+  static_assert(kThreads <= RowLayout::kMostThreads);
   constexpr std::int64_t kMost = RowLayout::kMostOwned;
   if (packs <= kMost * kWarp) {
     return {static_cast<int>(num_blocks(packs, kWarp)), kWarp, RowLayout::kWarpRows};

@@ -20,8 +20,9 @@ __global__ void multiply_plain_tiles(Strided<T> a, Strided<T> b, const T* bias, 
                                      bool accumulate) {
   __shared__ float a_tile[kTile][kTile + 1], b_tile[kTile][kTile + 1];
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
-  const std::int64_t row = std::int64_t{blockIdx.x} * kTile + ty,
-                     column = std::int64_t{blockIdx.y} * kTile + tx;
+  const std::int64_t tiles_of_row = (n + kTile - 1) / kTile;
+  const std::int64_t row = blockIdx.x / tiles_of_row * kTile + ty,
+                     column = blockIdx.x % tiles_of_row * kTile + tx;
   a.data += blockIdx.z * a.batch;
   b.data += blockIdx.z * b.batch;
   c += blockIdx.z * c_batch;
@@ -49,8 +50,8 @@ Strided<T> strided(const Operand& operand) {
 }  // namespace
 
 void plain_gemm(const Product& p, cudaStream_t stream) {
-  // Rows may be tokens, of which there may be more than a grid counts in y.
-  const dim3 grid(num_blocks(p.m, kTile), num_blocks(p.n, kTile), static_cast<unsigned>(p.batch));
+  // Of rows, which may be tokens, and of columns there may be more than a grid counts in y.
+  const dim3 grid(num_blocks(p.m, kTile) * num_blocks(p.n, kTile), 1, static_cast<unsigned>(p.batch));
   for_dtype(p.dtype, [&]<class T>(T) {
     for_dtype(p.c_dtype, [&]<class C>(C) {
       multiply_plain_tiles<<<grid, dim3(kTile, kTile), 0, stream>>>(

@@ -76,6 +76,9 @@ __device__ RowSummary summarize_row(const T* x, std::int64_t columns) {
     if (max > -CUDART_INF_F) {
 #pragma unroll
       for (int i = 0; i < width.value; ++i) sum += expf(v[i] - max);
+    } else {  // minus infinity, which adds nothing; or NaN, which the maximum passes over
+#pragma unroll
+      for (int i = 0; i < width.value; ++i) sum += v[i] == v[i] ? 0.0f : v[i];
     }
     own = {max, sum};
   });
