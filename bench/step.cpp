@@ -86,8 +86,8 @@ int run(int argc, char** argv) {
   const double peak = *std::max_element(peaks.begin(), peaks.end()), peak_between = median_of(peaks);
   const MemoryReport memory = report_memory(step.executor().graph(), step.executor().plan());
   const std::int64_t micro_batches = config.train.global_batch / config.train.micro_batch;
-  const double flops = static_cast<double>(
-      micro_batches * training_flops(*model, {config.train.micro_batch, config.train.seq_len}));
+  const double flops = static_cast<double>(micro_batches) *
+                       training_flops(*model, {config.train.micro_batch, config.train.seq_len});
   const auto mb = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   std::printf(
       "{\"program\": \"tessera\", \"device\": \"%s\", \"threads\": %lld, \"parameters\": %lld, "

@@ -25,6 +25,19 @@ TEST(ParseJson, TellsEveryKeyWithItsDepth) {
   EXPECT_EQ(keys, expected);
 }
 
+// Whoever prints or copies such a value would run out of stack.
+TEST(ParseJson, RefusesWhatIsNestedTooDeep) {
+  const auto nested = [](std::size_t depth) {
+    return "{\"[[\\\"[[\": " + std::string(depth - 1, '[') + std::string(depth - 1, ']') + "}";
+  };
+  EXPECT_EQ(parse_json(nested(200)), nlohmann::json::parse(nested(200)));
+  for (const std::size_t depth : {201, 300'000}) {
+    EXPECT_THROW(parse_json(nested(depth)), nlohmann::json::parse_error);
+    EXPECT_THROW(parse_ordered_json(nested(depth)), nlohmann::json::parse_error);
+    EXPECT_THROW(parse_json(nested(depth), [](int, const std::string&) {}), nlohmann::json::parse_error);
+  }
+}
+
 TEST(ParseJson, ThrowsWhereTheTextIsWrong) {
   for (const char* text : {"", "{", "[1, 2", R"({"a" 1})", "1 2"}) {
     EXPECT_THROW(parse_json(text), nlohmann::json::parse_error) << text;

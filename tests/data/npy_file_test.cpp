@@ -72,6 +72,10 @@ TEST(NpyFile, RefusesWhatIsNotWhole) {
   expect_refused(replaced("fortran_order", "fortran_Order"), "it has no 'fortran_order': ");
   expect_refused(replaced("shape", "sizes"), "it has no 'shape': (");
   expect_refused(replaced("'shape': (", "'shape': (x"), "not a .npy shape: (x");
+  std::string longer = good;  // by a blank
+  longer.insert(longer.find('\n'), " ");
+  ++longer[8];
+  expect_refused(longer, "found a header of 129 bytes");
   expect_error([&] { NpyFile(folder / "gone.npy"); }, "gone.npy", "No such file");
 }
 

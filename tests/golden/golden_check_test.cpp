@@ -270,6 +270,20 @@ TEST_F(SpoiledGoldenTest, TokenTypesThatTheModelDoesNotHaveAreRefused) {
   expect_refused(check(), {"batches.safetensors", "number 7 of token_type_ids is 2", "2 ids"});
 }
 
+TEST_F(SpoiledGoldenTest, LabelsThatTheModelDoesNotHaveAreRefused) {
+  const auto spoil = [&](const char* name, int at, std::int32_t (*label)(std::int32_t)) {
+    fs::remove_all(folder.path());
+    fs::copy(kGolden / "bert", folder.path());
+    change<std::int32_t>("batches.safetensors", name, at, label);
+  };
+  spoil("labels", 3, [](std::int32_t) { return 1'000'000'000; });
+  expect_refused(check(), {"batches.safetensors", "number 3 of labels is 1000000000", "128 ids"});
+  spoil("labels", 4, [](std::int32_t) { return -5; });
+  expect_refused(check(), {"batches.safetensors", "number 4 of labels is -5"});
+  spoil("next_sentence_label", 1, [](std::int32_t) { return 2; });
+  expect_refused(check(), {"batches.safetensors", "number 1 of next_sentence_label is 2", "2 ids"});
+}
+
 TEST_F(SpoiledGoldenTest, WrongKeysAreRefused) {
   expect_refused(check({"train.micro_batch=3"}), {"train.micro_batch = 3", "batches.safetensors"});
   expect_refused(check({"device=null"}), {"device"});

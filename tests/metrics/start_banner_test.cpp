@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace tessera {
 namespace {
 
@@ -24,6 +26,13 @@ TEST(StartBanner, CountsEpochsAsTheOriginalDoes) {
             "  accumulation                 1\n"
             "  total batch                 32  = 1 per device x 1 accumulated x 32 data-parallel\n"
             "  steps                   100000");
+}
+
+TEST(StartBanner, CountsEpochsOfAnyNumberOfSteps) {
+  RunSize size;
+  size.examples = 656;
+  size.steps = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(size.epochs(), size.steps / size.steps_per_epoch() + 1);
 }
 
 TEST(StartBanner, AnUnknownNumberOfExamplesIsNoEpoch) {

@@ -102,6 +102,13 @@ TEST(StepReport, ForeignLinesAreRefused) {
   EXPECT_EQ(refusal("{\"step\": 1.5}"), "step: found 1.5, expected an integer");
   EXPECT_EQ(refusal("{\"step\": 1, \"total_steps\": 2, \"loss\": \"x\"}"),
             "loss: found \"x\", expected a number");
+  for (const char* step : {"0", "-9223372036854775808", "9007199254740993"})
+    EXPECT_EQ(refusal(fmt::format("{{\"step\": {}}}", step).c_str()),
+              fmt::format("step: found {}, expected 1 to 9007199254740992", step));
+  StepReport late = sample();
+  late.wall_time = 1e300;
+  EXPECT_EQ(refusal(to_json_line(late).c_str()),
+            "wall_time: found 1e+300, expected seconds since 1970, before the year 10000");
 }
 
 }  // namespace

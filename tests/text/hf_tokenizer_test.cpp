@@ -165,6 +165,10 @@ TEST_F(HfTokenizerTest, RefusesWhatItWouldNotDo) {
   expect("/model/unk_token", "<unk>", "model.unk_token is \"<unk>\"");
   expect("/added_tokens/0/lstrip", true, "added token \"<|endoftext|>\".lstrip is true");
   expect("/added_tokens/3/id", 999, "has id 999");
+  for (const Json& id : {Json(4294967366), Json(-1), Json(70.9), Json(true), Json(1e300)}) {
+    expect("/added_tokens/3/id", id, "has id " + id.dump() + ", expected an integer from 0 on");
+    expect("/model/vocab/a", id, "token \"a\" has id " + id.dump() + ", expected an integer from 0 on");
+  }
   expect("/model/merges/0", "no such", "which is not in the vocabulary");
   expect("/model", nullptr, "it has no object \"model\"");
 }
@@ -195,6 +199,8 @@ TEST_F(HfTokenizerTest, KnowsTheTokenThatATemplatePutsBeforeTexts) {
   expect_refused("puts the ids [399,1] before a text");
   processor["special_tokens"]["<|endoftext|>"]["ids"] = {403};
   expect_refused("puts id 403 before a text, but there are 403 tokens");
+  processor["special_tokens"]["<|endoftext|>"]["ids"] = {4294967296};
+  expect_refused("token \"<|endoftext|>\" has id 4294967296, expected an integer from 0 on");
   processor["special_tokens"] = Json::object();
   expect_refused("not a tokenizer.json of the expected form");
 }

@@ -41,7 +41,13 @@ TEST(PlanSummary, RefusesWhatIsNoPlan) {
                {"x/plan.json", "1 forward and 1 backward stages, expected 2"});
   const PlanSummary idle{.num_micro_batches = 0, .stages = {{}}, .cost = {{1}, {2}}};
   expect_error([&] { parse_plan_summary(to_json(idle), "x/plan.json"); },
-               {"x/plan.json", "found a count below 1"});
+               {"x/plan.json", "micro_batches: found 0, expected a number from 1 to "});
+  PlanSummary negative{.pp = 2, .stages = {{}, {}}, .cost = {{1, -2}, {2, 2}}};
+  expect_error([&] { parse_plan_summary(to_json(negative), "x/plan.json"); },
+               {"x/plan.json", "costs: expected finite numbers from 0 on"});
+  std::string many = to_json(idle);
+  many.replace(many.find("\"pp\": 1"), 7, "\"pp\": 4294967297");
+  expect_error([&] { parse_plan_summary(many, "x/plan.json"); }, {"x/plan.json", "pp: found 4294967297"});
 }
 
 }  // namespace

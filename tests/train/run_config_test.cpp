@@ -130,10 +130,18 @@ TEST_F(RunConfigTest, ConflictsNameBothKeys) {
             "train.global_batch = 16 is not a multiple of train.micro_batch = 3 times parallel.dp = 1");
   EXPECT_EQ(refusal_of({"train.micro_batch=4", "parallel.dp=3"}),
             "train.global_batch = 16 is not a multiple of train.micro_batch = 4 times parallel.dp = 3");
+  EXPECT_EQ(refusal_of({"train.seq_len=16777216", "model.max_positions=16777216", "train.micro_batch=2048",
+                        "train.global_batch=2048"}),
+            "train.micro_batch = 2048 times parallel.dp = 1 times train.seq_len = 16777216 are more than "
+            "17179869184 tokens");
   EXPECT_EQ(refusal_of({"parallel.tp=32768", "parallel.pp=65536"}),
             "parallel.tp = 32768 times pp = 65536 times dp = 1 are more than 1073741824 ranks");
   EXPECT_EQ(refusal_of({"model.heads=5"}),
             "model.hidden_size = 64 is not a multiple of model.heads = 5 (or give model.head_dim)");
+  EXPECT_EQ(refusal_of({"model.type=gpt_neox", "model.activation=gelu_tanh", "model.kv_heads=0",
+                        "model.rotary_fraction=0.2"}),
+            "model.rotary_fraction = 0.2 of heads of 16 (model.hidden_size / model.heads) are 3 elements, "
+            "expected an even number from 2 on");
   EXPECT_EQ(refusal_of({"model.kv_heads=3"}), "model.heads = 4 is not a multiple of model.kv_heads = 3");
   EXPECT_EQ(refusal_of({"model.max_positions=128"}),
             "train.seq_len = 256 is beyond model.max_positions = 128");

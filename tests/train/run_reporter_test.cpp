@@ -91,7 +91,7 @@ TEST(RunReports, ShareOfThePeakAndTimeLeftAreOfTheSpeedThatIsSaid) {
   create_folder(run.config.train.out, "train.out");
   const std::unique_ptr<Model> model = make_model(run.config, 0);
   const std::unique_ptr<Device> device = make_device(run.config);
-  const double flops = static_cast<double>(training_flops(*model, {1, run.config.train.seq_len}));
+  const double flops = training_flops(*model, {1, run.config.train.seq_len});
   const TrainCallbacks callbacks;
   RunReporter reporter(run.config, *model, *device, callbacks, RunStart{100, 0, /*peak_flops=*/40 * flops});
   for (std::int64_t steps_done = 1; steps_done <= run.config.train.steps; ++steps_done) {

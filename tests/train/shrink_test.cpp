@@ -93,6 +93,22 @@ TEST(Shrink, EveryRecipeBecomesAValidRun) {
   }
 }
 
+TEST(Shrink, WhatDividesARecipesSizesDividesTheSmallOnes) {
+  RunConfig chunks = recipe("llama2-70b");  // of 80 layers on 8 stages
+  chunks.pipeline.schedule = ScheduleName::interleaved;
+  chunks.pipeline.chunks = 5;
+  EXPECT_EQ(shrunk(chunks, 1).pipeline.chunks, 0);
+  EXPECT_EQ(shrunk(chunks, 8).pipeline.chunks, 2);
+  validate(shrunk(chunks, 8));
+  RunConfig turned = recipe("gpt-neox-6.9b");  // heads of 128
+  for (const double fraction : {0.016, 0.1, 0.25, 0.5, 1.0}) {
+    turned.model.architecture.attention.rotary_fraction = fraction;
+    const RunConfig small = shrunk(turned, 4);
+    validate(small);
+    EXPECT_NEAR(small.model.architecture.attention.rotary_fraction, fraction, 0.125);
+  }
+}
+
 TEST(Shrink, SaysWhatItChangedAndLetsOverridesWin) {
   std::vector<std::string> said;
   const std::vector<std::string> overrides = {"data.texts=a.txt", "train.steps=7", "data.tokenizer=folder"};

@@ -1,6 +1,6 @@
 // JSON from text. nlohmann's parser is a template that takes seconds to compile in every source that calls
 // it; behind these functions it is compiled once. Used by whoever reads JSON, which makes its own messages of
-// the exceptions: they are nlohmann's.
+// the exceptions: they are nlohmann's. What is nested more than 200 deep is refused.
 #pragma once
 
 #include <functional>

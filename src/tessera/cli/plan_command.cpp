@@ -88,17 +88,18 @@ void print_traffic_totals(const JobPlan& job) {
 
 void print_flops(const RunConfig& config, const Model& model, const JobPlan& job) {
   const auto tokens = static_cast<double>(config.train.global_batch * config.train.seq_len);
-  std::int64_t most = 0;
+  double most = 0;
   for (const StagePlan& stage : job.stages) {
     const MemoryReport& m = stage.memory;
-    most =
-        std::max(most, job.layout.num_micro_batches * (m.forward_flops + m.backward_flops) + m.update_flops);
+    most = std::max(most,
+                    static_cast<double>(job.layout.num_micro_batches) * (m.forward_flops + m.backward_flops) +
+                        m.update_flops);
   }
-  const auto useful = static_cast<double>(config.train.global_batch) *
-                      static_cast<double>(training_flops(model, {1, config.train.seq_len}));
+  const auto useful =
+      static_cast<double>(config.train.global_batch) * training_flops(model, {1, config.train.seq_len});
   fmt::print("one step: {} tokens in {} micro-batches\n", human_count(tokens), job.layout.num_micro_batches);
-  fmt::print("  {:<24}{:>18}  {:>9}\n", job.layout.mesh.num_ranks() > 1 ? "flops, busiest rank" : "flops",
-             most, human_count(static_cast<double>(most)));
+  fmt::print("  {:<24}{:>18.0f}  {:>9}\n", job.layout.mesh.num_ranks() > 1 ? "flops, busiest rank" : "flops",
+             most, human_count(most));
   fmt::print("  {:<24}{:>18.0f}  {:>9}\n", "the model's", useful, human_count(useful));
   fmt::print("  {:<24}{:>18}\n", "model flops per token", human_count(useful / tokens));
 }

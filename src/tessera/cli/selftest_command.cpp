@@ -31,7 +31,8 @@ DevicePair make_devices(const SelftestArguments& arguments, int rank, int thread
 // What the work amounts to: by arithmetic where there is much of it per byte, else by bytes.
 std::string speed_of(const CaseResult& result) {
   if (result.seconds == 0) return "";
-  const auto flops = static_cast<double>(result.cost.flops), bytes = static_cast<double>(result.cost.bytes);
+  const double flops = result.cost.flops;
+  const auto bytes = static_cast<double>(result.cost.bytes);
   if (flops > 50 * bytes)
     return fmt::format("{:10.3f} ms {:8.1f} TFLOP/s", 1e3 * result.seconds, flops / result.seconds / 1e12);
   return fmt::format("{:10.3f} ms {:8.1f} GB/s", 1e3 * result.seconds, bytes / result.seconds / 1e9);

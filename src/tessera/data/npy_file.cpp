@@ -87,6 +87,9 @@ NpyFile::NpyFile(const std::filesystem::path& path) : file_(path) {
   data_offset_ = kMagic.size() + 2 + (static_cast<std::size_t>(high) << 8 | low);
   TS_CHECK(text.size() >= data_offset_, "{}: truncated: found {} bytes, the header alone has {}", file,
            text.size(), data_offset_);
+  TS_CHECK(data_offset_ % sizeof(std::int64_t) == 0,
+           "{}: found a header of {} bytes, expected as many as NumPy writes, a multiple of 16", file,
+           data_offset_);
   const std::string_view header = text.substr(0, data_offset_);
   const std::string_view dtype = after(header, "'descr': '", file);
   dtype_ = dtype.substr(0, dtype.find('\''));

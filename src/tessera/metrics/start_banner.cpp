@@ -9,7 +9,7 @@ std::int64_t RunSize::steps_per_epoch() const {
 }
 
 std::int64_t RunSize::epochs() const {
-  return examples == 0 ? 0 : (steps + steps_per_epoch() - 1) / steps_per_epoch();
+  return examples == 0 ? 0 : steps / steps_per_epoch() + (steps % steps_per_epoch() > 0 ? 1 : 0);
 }
 
 std::string start_banner(const RunSize& size) {

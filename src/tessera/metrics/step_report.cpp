@@ -11,6 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
+constexpr double kYear9999 = 253402300799;  // its last second: what a date has room for
+
 double number_at(const Json& line, const char* name) {
   const auto field = line.find(name);
   TS_CHECK(field != line.end(), "found no \"{}\", expected a step's metrics", name);
@@ -59,6 +62,8 @@ StepReport parse_json_line(std::string_view line) {
   TS_CHECK(json.is_object(), "found no JSON object, expected a step's metrics");
   StepReport report;
   report.step = integer_at(json, "step");
+  TS_CHECK(report.step >= 1 && report.step <= kMostSteps, "step: found {}, expected 1 to {}", report.step,
+           kMostSteps);
   report.total_steps = integer_at(json, "total_steps");
   report.loss = number_at(json, "loss");
   if (json.contains("eval_loss")) report.eval_loss = number_at(json, "eval_loss");
@@ -78,6 +83,8 @@ StepReport parse_json_line(std::string_view line) {
   report.sequences_per_second = later_field("sequences_per_second");
   report.peak_sequences_per_second = later_field("peak_sequences_per_second");
   report.wall_time = later_field("wall_time");
+  TS_CHECK(report.wall_time >= 0 && report.wall_time <= kYear9999,
+           "wall_time: found {}, expected seconds since 1970, before the year 10000", report.wall_time);
   return report;
 }
 

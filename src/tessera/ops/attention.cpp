@@ -77,13 +77,13 @@ std::vector<ValueType> infer_attention_grad(const InferCall& call) {
 
 // Forward: two products of T x T x head_dim per head; backward: five. Causal: the pairs on or below
 // the diagonal. Padding is not known here and counts as if it were seen.
-Cost attention_cost(const Graph& graph, const Node& node, std::size_t qkv_input, std::int64_t products) {
+Cost attention_cost(const Graph& graph, const Node& node, std::size_t qkv_input, int products) {
   const auto& attrs = node.attrs.as<AttentionAttrs>();
   const Shape& qkv = graph.type(node.inputs[qkv_input]).shape;
   const std::int64_t seq_len = qkv[1];
-  const std::int64_t pairs = attrs.causal ? seq_len * (seq_len + 1) / 2 : seq_len * seq_len;
+  const auto pairs = static_cast<double>(attrs.causal ? seq_len * (seq_len + 1) / 2 : seq_len * seq_len);
   Cost cost = elementwise_cost(graph, node, 0);
-  cost.flops = products * 2 * qkv[0] * attrs.heads.heads * attrs.heads.head_dim * pairs;
+  cost.flops = products * 2 * static_cast<double>(qkv[0] * attrs.heads.out_columns()) * pairs;
   return cost;
 }
 

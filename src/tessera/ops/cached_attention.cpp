@@ -35,7 +35,7 @@ Cost cost_cached_attention(const Graph& graph, const Node& node) {
   const HeadLayout& heads = node.attrs.as<AttentionAttrs>().heads;
   const Shape &qkv = graph.type(node.inputs[0]).shape, &keys = graph.type(node.inputs[1]).shape;
   Cost cost = elementwise_cost(graph, node, 0);
-  cost.flops = 4 * qkv[0] * qkv[1] * heads.heads * heads.head_dim * keys[3];
+  cost.flops = 4 * static_cast<double>(qkv[0] * qkv[1]) * static_cast<double>(heads.out_columns() * keys[3]);
   return cost;
 }
 

@@ -117,15 +117,15 @@ std::vector<ValueId> compose_linear_cross_entropy(Graph& graph, const Node& node
 
 Cost cost_cross_entropy(const Graph& graph, const Node& node) {
   Cost cost = elementwise_cost(graph, node, 0);
-  cost.flops = 5 * graph.type(node.inputs[0]).shape.num_elems();
+  cost.flops = 5 * static_cast<double>(graph.type(node.inputs[0]).shape.num_elems());
   return cost;
 }
 
-Cost fused_cost(const Graph& graph, const Node& node, std::int64_t products) {
+Cost fused_cost(const Graph& graph, const Node& node, int products) {
   Cost cost = elementwise_cost(graph, node, 0);
-  const std::int64_t rows = graph.type(node.inputs[0]).shape.num_rows();
+  const auto rows = static_cast<double>(graph.type(node.inputs[0]).shape.num_rows());
   const Shape& weight = graph.type(node.inputs[1]).shape;
-  cost.flops = products * 2 * rows * weight.num_elems() + 5 * rows * weight[0];
+  cost.flops = rows * static_cast<double>(products * 2 * weight.num_elems() + 5 * weight[0]);
   return cost;
 }
 

@@ -10,11 +10,11 @@ bool is_suffix(const Shape& small, const Shape& large) {
   return true;
 }
 
-Cost elementwise_cost(const Graph& graph, const Node& node, std::int64_t flops_per_elem) {
+Cost elementwise_cost(const Graph& graph, const Node& node, int flops_per_elem) {
   Cost cost;
   for (ValueId input : node.inputs) cost.bytes += graph.type(input).num_bytes();
   for (ValueId output : node.outputs) cost.bytes += graph.type(output).num_bytes();
-  cost.flops = flops_per_elem * graph.type(node.outputs[0]).shape.num_elems();
+  cost.flops = flops_per_elem * static_cast<double>(graph.type(node.outputs[0]).shape.num_elems());
   return cost;
 }
 
@@ -88,7 +88,7 @@ Cost one_flop(const Graph& graph, const Node& node) {
 
 Cost cost_sum_to(const Graph& graph, const Node& node) {
   Cost cost = elementwise_cost(graph, node, 0);
-  cost.flops = graph.type(node.inputs[1]).shape.num_elems();
+  cost.flops = static_cast<double>(graph.type(node.inputs[1]).shape.num_elems());
   return cost;
 }
 

@@ -21,7 +21,7 @@ ValueId mul(Graph& graph, std::string name, ValueId a, ValueId b);
 ValueId scale(Graph& graph, std::string name, ValueId x, double factor);
 
 // Cost of an op that touches every operand once and spends `flops_per_elem` on each output element.
-Cost elementwise_cost(const Graph& graph, const Node& node, std::int64_t flops_per_elem);
+Cost elementwise_cost(const Graph& graph, const Node& node, int flops_per_elem);
 
 // True if `small` equals the innermost dims of `large`.
 bool is_suffix(const Shape& small, const Shape& large);

@@ -46,7 +46,7 @@ Cost cost_embedding(const Graph& graph, const Node& node) {
 
 Cost cost_embedding_grad(const Graph& graph, const Node& node) {
   const ValueType& dy = graph.type(node.inputs[2]);
-  return {dy.shape.num_elems(), 3 * dy.num_bytes()};
+  return {static_cast<double>(dy.shape.num_elems()), 3 * dy.num_bytes()};
 }
 
 // Input 0 is the table, or its accumulator.

@@ -62,23 +62,22 @@ std::vector<ValueType> infer_grad_weight(const InferCall& call) {
   return {call.inputs[0]};
 }
 
-Cost product_cost(const Graph& graph, const Node& node, std::int64_t flops) {
-  Cost cost{flops, 0};
+// Of each row of `rows_of` with each of the weight's elements, an addition and a product.
+Cost product_cost(const Graph& graph, const Node& node, ValueId rows_of, ValueId weight) {
+  Cost cost;
+  cost.flops = 2 * static_cast<double>(graph.type(rows_of).shape.num_rows()) *
+               static_cast<double>(graph.type(weight).shape.num_elems());
   for (ValueId input : node.inputs) cost.bytes += graph.type(input).num_bytes();
   for (ValueId output : node.outputs) cost.bytes += graph.type(output).num_bytes();
   return cost;
 }
 
 Cost cost_linear(const Graph& graph, const Node& node) {
-  return product_cost(
-      graph, node,
-      2 * graph.type(node.inputs[0]).shape.num_rows() * graph.type(node.inputs[1]).shape.num_elems());
+  return product_cost(graph, node, node.inputs[0], node.inputs[1]);
 }
 
 Cost cost_grad_weight(const Graph& graph, const Node& node) {
-  return product_cost(
-      graph, node,
-      2 * graph.type(node.inputs[1]).shape.num_rows() * graph.type(node.inputs[0]).shape.num_elems());
+  return product_cost(graph, node, node.inputs[1], node.inputs[0]);
 }
 
 }  // namespace

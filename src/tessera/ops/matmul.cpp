@@ -46,8 +46,8 @@ Cost cost_matmul(const Graph& graph, const Node& node) {
   Cost cost;
   for (ValueId v : {node.inputs[0], node.inputs[1], node.outputs[0]}) cost.bytes += graph.type(v).num_bytes();
   const Shape& a = graph.type(node.inputs[0]).shape;
-  const std::int64_t inner = node.attrs.as<MatmulAttrs>().transpose_a ? a[-2] : a[-1];
-  cost.flops = 2 * inner * graph.type(node.outputs[0]).shape.num_elems();
+  const auto inner = static_cast<double>(node.attrs.as<MatmulAttrs>().transpose_a ? a[-2] : a[-1]);
+  cost.flops = 2 * inner * static_cast<double>(graph.type(node.outputs[0]).shape.num_elems());
   return cost;
 }
 

@@ -34,7 +34,7 @@ struct InferCall {
 };
 
 struct Cost {
-  std::int64_t flops = 0;
+  double flops = 0;        // of long sequences more than an integer holds
   std::int64_t bytes = 0;  // read and written, every operand once
 };
 

@@ -19,7 +19,7 @@ std::vector<ValueType> infer_sum_squares(const InferCall& call) {
 
 Cost cost_sum_squares(const Graph& graph, const Node& node) {
   Cost cost = elementwise_cost(graph, node, 0);
-  for (ValueId v : node.inputs) cost.flops += 2 * graph.type(v).shape.num_elems();
+  for (ValueId v : node.inputs) cost.flops += 2 * static_cast<double>(graph.type(v).shape.num_elems());
   return cost;
 }
 

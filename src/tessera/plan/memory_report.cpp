@@ -30,8 +30,8 @@ MemoryReport report_memory(const Graph& graph, const Plan& plan) {
   }
   report.constants = plan.persistent_bytes - report.weights - report.gradients - report.optimizer_state;
   report.activations_kept = plan.kept_bytes();
-  std::int64_t* const flops[kNumPhases] = {nullptr, &report.forward_flops, &report.backward_flops,
-                                           &report.update_flops};
+  double* const flops[kNumPhases] = {nullptr, &report.forward_flops, &report.backward_flops,
+                                     &report.update_flops};
   for (int i = 0; i < kNumPhases * plan.num_chunks(); ++i) {
     const int p = i % kNumPhases;
     for (const Step& step : plan.program(static_cast<Phase>(p), i / kNumPhases)) {

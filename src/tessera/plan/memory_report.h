@@ -21,9 +21,9 @@ struct MemoryReport {
   std::int64_t total = 0;             // = the arena; the classes above add up to it
 
   std::int64_t num_parameters = 0;
-  std::int64_t forward_flops = 0;  // of one micro-batch
-  std::int64_t backward_flops = 0;
-  std::int64_t update_flops = 0;
+  double forward_flops = 0;  // of one micro-batch
+  double backward_flops = 0;
+  double update_flops = 0;
 };
 
 MemoryReport report_memory(const Graph& graph, const Plan& plan);

@@ -91,18 +91,27 @@ class Reader {
     const Json& ids = processor.at("special_tokens").at(token).at("ids");
     TS_CHECK(ids.size() == 1, "{}: post_processor puts the ids {} before a text, expected one id", file_,
              ids.dump());
-    const auto id = ids.at(0).get<std::int32_t>();
-    TS_CHECK(id >= 0 && id < std::ssize(vocabulary.tokens),
+    const std::int32_t id = id_of(ids.at(0), token);
+    TS_CHECK(id < std::ssize(vocabulary.tokens),
              "{}: post_processor puts id {} before a text, but there are {} tokens", file_, id,
              vocabulary.tokens.size());
     return id;
+  }
+
+  std::int32_t id_of(const Json& value, const std::string& token) const {
+    const bool integer =
+        value.is_number_integer() &&
+        (!value.is_number_unsigned() || std::in_range<std::int32_t>(value.get<std::uint64_t>()));
+    TS_CHECK(integer && value.get<std::int64_t>() >= 0,
+             "{}: token \"{}\" has id {}, expected an integer from 0 on", file_, token, value.dump());
+    return value.get<std::int32_t>();
   }
 
   void read_added(HfTokenizerFile& out) const {
     for (const Json& token : root_.value("added_tokens", Json::array())) {
       HfTokenizerFile::AddedToken added;
       added.content = token.at("content").get<std::string>();
-      added.id = token.at("id").get<std::int32_t>();
+      added.id = id_of(token.at("id"), added.content);
       added.normalized = token.value("normalized", false);
       for (const char* key : {"single_word", "lstrip", "rstrip"})
         check_value(token, fmt::format("added token \"{}\"", added.content).c_str(), key, false);
@@ -142,8 +151,7 @@ class Reader {
   void read_vocabulary(HfTokenizerFile& out) const {
     read_added(out);
     IdsByToken ids;
-    for (const auto& [spelling, id] : root_["model"].at("vocab").items())
-      ids[spelling] = id.get<std::int32_t>();
+    for (const auto& [spelling, id] : root_["model"].at("vocab").items()) ids[spelling] = id_of(id, spelling);
     out.vocabulary.merges = read_merges(ids);
 
     // An added token may also be in the vocabulary, and has its id then. Its text there may look like bytes:

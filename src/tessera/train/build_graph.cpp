@@ -128,9 +128,9 @@ BuiltGraph build_generation_graph(const Model& model, const GenerationShape& sha
   return built;
 }
 
-std::int64_t training_flops(const Model& model, BatchShape shape) {
+double training_flops(const Model& model, BatchShape shape) {
   const BuiltGraph built = build_logits_graph(model, shape, DType::f32);
-  std::int64_t forward = 0;
+  double forward = 0;
   for (const Node& node : built.graph.nodes()) {
     if (node.op == Op::linear || node.op == Op::attention) forward += node_cost(built.graph, node).flops;
   }

@@ -61,6 +61,6 @@ BuiltGraph build_generation_graph(const Model& model, const GenerationShape& sha
 
 // Flops of one training step's matrix products and attention per micro-batch, by the usual count:
 // backward costs twice the forward, recomputed work is not counted.
-std::int64_t training_flops(const Model& model, BatchShape shape);
+double training_flops(const Model& model, BatchShape shape);
 
 }  // namespace tessera

@@ -61,7 +61,8 @@ std::vector<BatchInput> GoldenBatches::step(std::int64_t number) const {
 GoldenBatches read_golden_batches(const std::filesystem::path& path) {
   const SafetensorsReader file(path);
   const Shape shape = file.info("input_ids").shape;
-  TS_CHECK(shape.rank() == 3, "{}: input_ids has shape {}, expected [steps, batch, tokens]", path.string(),
+  TS_CHECK(shape.rank() == 3 && shape.num_elems() > 0,
+           "{}: input_ids has shape {}, expected [steps, batch, tokens], at least one of each", path.string(),
            shape.text());
   GoldenBatches b{shape[0], shape[1], shape[2], {}, path.string()};
   const std::vector<std::int32_t> ids = read_integers(file, "input_ids", shape);

@@ -10,7 +10,7 @@ namespace {
 double flops_of(const StagePlan& stage, Phase phase, int chunk) {
   double flops = 0;
   for (const Step& step : stage.plan.program(phase, chunk)) {
-    flops += static_cast<double>(node_cost(stage.graph, stage.graph.node(step.node)).flops);
+    flops += node_cost(stage.graph, stage.graph.node(step.node)).flops;
   }
   return flops;
 }

@@ -1,5 +1,8 @@
 #include "tessera/train/layout.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tessera/ops/op_def.h"
 #include "tessera/pipeline/stage_cut.h"
 
@@ -20,25 +23,36 @@ Layout resolved(Layout layout, int num_layers) {
   return layout;
 }
 
+namespace {
+
+// In flops, or in as many together as keep the sum within 53 bits, which doubles count one by one.
+LayerCosts layer_costs(const Graph& whole) {
+  const auto num_layers = static_cast<std::size_t>(whole.num_layers());
+  std::vector<double> layers(num_layers, 0.0);
+  double first = 0, last = 0, all = 0;
+  for (NodeId id : live_nodes(whole)) {
+    const Node& node = whole.node(id);
+    if (node.phase != Phase::forward && node.phase != Phase::backward) continue;
+    const double flops = node_cost(whole, node).flops;
+    const auto layer = static_cast<std::size_t>(std::max(0, node.layer));
+    (node.layer < 0 ? first : layer >= num_layers ? last : layers[layer]) += flops;
+    all += flops;
+  }
+  const double unit = std::exp2(std::max(0, std::ilogb(std::max(1.0, all)) - 52));
+  const auto count = [&](double flops) { return std::llround(flops / unit); };
+  LayerCosts costs{{}, count(first), count(last)};
+  for (const double flops : layers) costs.layers.push_back(count(flops));
+  return costs;
+}
+
+}  // namespace
+
 std::vector<int> stages_of_layers(const Graph& whole, const Layout& layout) {
   TS_CHECK(layout.mesh.pp > 1 || layout.layers_per_stage.empty(),
            "pipeline.layers needs a pipeline, but parallel.pp is 1");
   if (layout.mesh.pp == 1) return {};
   const int num_layers = whole.num_layers();
-  LayerCosts costs;
-  costs.layers.assign(static_cast<std::size_t>(num_layers), 0);
-  for (NodeId id : live_nodes(whole)) {
-    const Node& node = whole.node(id);
-    if (node.phase != Phase::forward && node.phase != Phase::backward) continue;
-    const std::int64_t flops = node_cost(whole, node).flops;
-    if (node.layer < 0) {
-      costs.first_extra += flops;
-    } else if (node.layer >= num_layers) {
-      costs.last_extra += flops;
-    } else {
-      costs.layers[static_cast<std::size_t>(node.layer)] += flops;
-    }
-  }
+  const LayerCosts costs = layer_costs(whole);
   const std::vector<int> cut =
       layout.layers_per_stage.empty()
           ? cut_by_cost(costs, layout.mesh.pp, layout.chunks)

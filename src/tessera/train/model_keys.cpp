@@ -126,7 +126,15 @@ void validate_particular(const ArchitectureKeys& model) {
   TS_CHECK(model.type == ModelTypeName::gpt2 || model.ffn_dropout == 0,
            "model.ffn_dropout = {} does not go with model.type = {}: only gpt2 has it", model.ffn_dropout,
            name);
-  if (model.type != ModelTypeName::gpt_neox) {
+  if (model.type == ModelTypeName::gpt_neox) {
+    const std::int64_t head_dim = model.hidden_size / model.attention.heads;
+    const auto turned =
+        static_cast<std::int64_t>(model.attention.rotary_fraction * static_cast<double>(head_dim));
+    TS_CHECK(turned >= 2 && turned % 2 == 0,
+             "model.rotary_fraction = {} of heads of {} (model.hidden_size / model.heads) are {} elements, "
+             "expected an even number from 2 on",
+             model.attention.rotary_fraction, head_dim, turned);
+  } else {
     TS_CHECK(
         model.attention.rotary_fraction == AttentionKeys{}.rotary_fraction,
         "model.rotary_fraction = {} does not go with model.type = {}: only gpt_neox turns a part of a head",

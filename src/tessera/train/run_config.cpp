@@ -13,6 +13,7 @@ namespace {
 // Far beyond any run there is; see models/size_limits.h.
 constexpr std::int64_t kMaxBatch = 1 << 24;  // sequences
 constexpr std::int64_t kMaxRanks = 1 << 30;
+constexpr std::int64_t kMaxTokens = std::int64_t{1} << 34;  // at a time, of all dp ranks
 
 void declare_train(ConfigSchema& s, TrainKeys& train) {
   s.integer("train.steps", &train.steps, "optimizer steps", {.min = 1});
@@ -99,6 +100,9 @@ void validate(const RunConfig& config) {
   TS_CHECK(train.global_batch % (train.micro_batch * config.parallel.dp) == 0,
            "train.global_batch = {} is not a multiple of train.micro_batch = {} times parallel.dp = {}",
            train.global_batch, train.micro_batch, config.parallel.dp);
+  TS_CHECK(train.micro_batch * config.parallel.dp <= kMaxTokens / train.seq_len,
+           "train.micro_batch = {} times parallel.dp = {} times train.seq_len = {} are more than {} tokens",
+           train.micro_batch, config.parallel.dp, train.seq_len, kMaxTokens);
   const auto [tp, pp, dp] = std::array{config.parallel.tp, config.parallel.pp, config.parallel.dp};
   TS_CHECK(tp * pp * dp <= kMaxRanks, "parallel.tp = {} times pp = {} times dp = {} are more than {} ranks",
            tp, pp, dp, kMaxRanks);

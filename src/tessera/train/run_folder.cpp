@@ -29,7 +29,10 @@ RunFolder::RunFolder(const RunConfig& config, bool resume, Communicator* world)
 
 // Every rank reads it, so all have to see the one that rank 0 sees.
 std::optional<std::filesystem::path> RunFolder::newest_of_all(Communicator* world) const {
-  const std::optional<std::filesystem::path> newest = find_latest_checkpoint(config_.train.out);
+  const std::filesystem::path folder = config_.train.out;
+  TS_CHECK(!std::filesystem::exists(folder) || std::filesystem::is_directory(folder),
+           "train.out = {}: found a file, expected a folder", folder.string());
+  const std::optional<std::filesystem::path> newest = find_latest_checkpoint(folder);
   if (world == nullptr) return newest;
   const std::string own = newest ? newest->filename().string() : "none";
   std::array<char, 64> of_rank_0{};  // ends with zeros

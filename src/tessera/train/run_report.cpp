@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct RunFolder {
+struct RecordedRun {
   std::string name;
   std::string config_yaml;
   RunConfig config;
@@ -36,14 +36,14 @@ bool lacks_last_newline(const fs::path& file) {
   return !text.empty() && text.back() != '\n';
 }
 
-RunFolder open_run_folder(const fs::path& folder) {
+RecordedRun open_run_folder(const fs::path& folder) {
   TS_CHECK(fs::is_directory(folder), "{}: found no such folder, expected the folder of a run",
            folder.string());
   for (const char* file : {kRunConfigFile, kMetricsFile}) {
     TS_CHECK(fs::exists(folder / file), "{}: found no {}, expected the folder of a run (train.out)",
              folder.string(), file);
   }
-  RunFolder run;
+  RecordedRun run;
   run.name = fs::weakly_canonical(folder).filename().string();
   run.config_yaml = read_file(folder / kRunConfigFile);
   apply_yaml(run.config, run.config_yaml, (folder / kRunConfigFile).string());
@@ -64,7 +64,7 @@ std::string utc_text(double wall_time) {
                      utc.tm_hour, utc.tm_min);
 }
 
-std::string heading(const RunFolder& run) {
+std::string heading(const RecordedRun& run) {
   const StepReport& last = run.reports.back();
   const bool finished = last.step >= last.total_steps;
   std::string html = fmt::format("<h1>{}</h1>\n<p class=\"{}\">{} {} of {} steps", escaped_markup(run.name),
@@ -84,7 +84,7 @@ const StepReport* last_evaluated(const std::vector<StepReport>& reports) {
   return nullptr;
 }
 
-std::string tiles(const RunFolder& run) {
+std::string tiles(const RecordedRun& run) {
   const StepReport& last = run.reports.back();
   const TrainKeys& train = run.config.train;
   std::vector<NumberTile> tiles{
@@ -109,14 +109,14 @@ std::string tiles(const RunFolder& run) {
                    fmt::format("{:.3g} s a step", speed.seconds / static_cast<double>(run.reports.size()))});
   tiles.push_back({"gradient norm", fmt::format("{:.3f}", last.grad_norm), "before clipping"});
   if (run.plan) {
-    const int ranks = run.plan->pp * run.plan->dp * run.plan->tp;
+    const std::int64_t ranks = std::int64_t{run.plan->pp} * run.plan->dp * run.plan->tp;
     tiles.push_back({"parameters", human_count(static_cast<double>(run.plan->num_parameters)),
                      fmt::format("on {} rank{} ({})", ranks, ranks == 1 ? "" : "s", run.plan->device)});
   }
   return html_tiles(tiles);
 }
 
-std::string chart_of(const RunFolder& run, const char* title, const char* unit, bool noisy,
+std::string chart_of(const RecordedRun& run, const char* title, const char* unit, bool noisy,
                      const std::function<double(const StepReport&)>& value) {
   CurveSeries series{noisy ? "smoothed" : "last", {}, noisy};
   for (const StepReport& report : run.reports)
@@ -124,7 +124,7 @@ std::string chart_of(const RunFolder& run, const char* title, const char* unit, 
   return curve_svg({title, "step", unit, {std::move(series)}});
 }
 
-std::string charts(const RunFolder& run) {
+std::string charts(const RecordedRun& run) {
   CurveChart loss = loss_chart("Loss", run.reports);
   loss.y_label = "nats per scored token";
   std::string html = curve_svg(loss);
@@ -139,12 +139,12 @@ std::string charts(const RunFolder& run) {
   return html_section("Curves", fmt::format("<div class=\"charts\">\n{}</div>\n", html));
 }
 
-std::string layout(const RunFolder& run, const PlanSummary& plan) {
+std::string layout(const RecordedRun& run, const PlanSummary& plan) {
   const TrainKeys& train = run.config.train;
   const auto on_off = [](bool on) -> std::string { return on ? "on" : "off"; };
   HtmlTable table;
-  table.rows = {{"ranks", fmt::format("{} = pp {} x dp {} x tp {}", plan.pp * plan.dp * plan.tp, plan.pp,
-                                      plan.dp, plan.tp)},
+  table.rows = {{"ranks", fmt::format("{} = pp {} x dp {} x tp {}", std::int64_t{plan.pp} * plan.dp * plan.tp,
+                                      plan.pp, plan.dp, plan.tp)},
                 {"sequence parallel", on_off(plan.sequence)},
                 {"ZeRO-1", on_off(plan.zero1)},
                 {"batch", fmt::format("{} = {} x {} accumulated x dp {}", train.global_batch,
@@ -172,7 +172,7 @@ std::string memory(const PlanSummary& plan) {
 
 // All of a long step would be a grey band: the middle, where every micro-batch looks alike, is drawn shorter.
 std::string pipeline(const PlanSummary& plan) {
-  if (plan.pp * plan.chunks == 1) return "";
+  if (plan.pp == 1) return "";
   const auto timed = [&](int micro_batches) {
     const Schedule schedule = make_schedule(plan.schedule, plan.pp, plan.chunks, micro_batches);
     return std::pair(schedule, time_schedule(schedule, plan.cost));
@@ -192,7 +192,7 @@ std::string pipeline(const PlanSummary& plan) {
 }  // namespace
 
 std::string run_report_html(const fs::path& run_folder) {
-  const RunFolder run = open_run_folder(run_folder);
+  const RecordedRun run = open_run_folder(run_folder);
   std::string body = heading(run) + tiles(run) + charts(run);
   if (run.plan) body += layout(run, *run.plan) + memory(*run.plan) + pipeline(*run.plan);
   body += html_section("Config", fmt::format("<pre>{}</pre>\n", escaped_markup(run.config_yaml)));

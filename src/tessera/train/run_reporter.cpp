@@ -91,7 +91,7 @@ RunReporter::RunReporter(const RunConfig& config, const Model& model, const Devi
       folder_(config.train.out),
       size_(size_of(config, start.examples)),
       throughput_(config.train.global_batch),
-      flops_per_token_(static_cast<double>(training_flops(model, {1, config.train.seq_len})) /
+      flops_per_token_(training_flops(model, {1, config.train.seq_len}) /
                        static_cast<double>(config.train.seq_len)),
       peak_flops_(start.peak_flops) {
   start_folder(device);

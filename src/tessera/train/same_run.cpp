@@ -29,6 +29,7 @@ void check_same_run(const std::filesystem::path& checkpoint, const RunConfig& no
   const auto saved = properties.find(kModelConfigProperty);
   TS_CHECK(saved != properties.end(), "{}: found no {}, expected the model's config",
            (checkpoint / kManifestName).string(), kModelConfigProperty);
+  parse_model_config(saved->second, (checkpoint / kManifestName).string());  // which names what it refuses
   check_same_model(saved->second, model.config_json(), checkpoint.string());
   const auto run = properties.find(kRunConfigProperty);
   if (run == properties.end()) return;

@@ -14,6 +14,14 @@
 namespace tessera {
 namespace {
 
+bool is_json_object(const std::string& text) {
+  try {
+    return parse_json(text).is_object();
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
 using Json = nlohmann::json;
 
 SavedModel open_checkpoint(const std::filesystem::path& folder) {
@@ -31,8 +39,11 @@ SavedModel open_checkpoint(const std::filesystem::path& folder) {
     saved.tokenizer = config.data.tokenizer;
     saved.run = config;
   }
-  if (const auto ids = properties.find(kTokenIdsProperty); ids != properties.end())
+  if (const auto ids = properties.find(kTokenIdsProperty); ids != properties.end()) {
+    TS_CHECK(is_json_object(ids->second), "{}: property '{}' is {}, expected a JSON object", source,
+             kTokenIdsProperty, ids->second);
     saved.token_ids = ids->second;
+  }
   return saved;
 }
 

@@ -61,6 +61,9 @@ void shrink_model(ArchitectureKeys& model, const ParallelKeys& parallel) {
   }
   attention.heads = heads;
   if (attention.head_dim > 0) attention.head_dim = kHeadDim;
+  // A pair of elements at least, and no half one.
+  const double pairs = std::round(attention.rotary_fraction * static_cast<double>(kHeadDim) / 2);
+  attention.rotary_fraction = std::max(1.0, pairs) * 2 / static_cast<double>(kHeadDim);
   model.ffn_size = round_up(model.ffn_size * width / model.hidden_size, kFfnMultiple);
   model.hidden_size = width;
   model.layers = kLayersPerStage * parallel.pp;
@@ -147,6 +150,8 @@ RunConfig shrunk(const RunConfig& recipe, std::int64_t ranks) {
   config.model.architecture.max_positions = config.train.seq_len;
   config.model.weights.clear();
   config.pipeline.layers.clear();
+  const std::int64_t most_chunks = config.parallel.pp > 1 ? kLayersPerStage : 0;
+  config.pipeline.chunks = std::min(config.pipeline.chunks, most_chunks);
   config.data = {};
   config.data.kind = recipe.data.kind;
   config.device = DeviceName::cpu;

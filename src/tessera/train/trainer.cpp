@@ -185,9 +185,10 @@ void Run::after_first_step() {
 void Run::restore(const std::filesystem::path& folder) {
   LoadedCheckpoint checkpoint(folder);
   const auto& [step, consumed_samples, properties] = checkpoint.info();
-  TS_CHECK(consumed_samples == step * config_.train.global_batch,
+  const std::int64_t batch = config_.train.global_batch;
+  TS_CHECK(consumed_samples / batch == step && consumed_samples % batch == 0,
            "{}: found {} samples after {} steps, expected {} times train.global_batch = {}",
-           (folder / kManifestName).string(), consumed_samples, step, step, config_.train.global_batch);
+           (folder / kManifestName).string(), consumed_samples, step, step, batch);
   if (const auto samples = properties.find(kSamplesProperty); samples != properties.end()) {
     TS_CHECK(samples->second == std::to_string(data_.train->per_epoch),
              "the data have {} samples, but {} was trained on {}: resuming would see others",
