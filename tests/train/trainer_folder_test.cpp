@@ -119,6 +119,8 @@ TEST(TrainerFolderTest, AManifestThatContradictsItselfIsRefused) {
   with("\"consumed_samples\": 8", "\"consumed_samples\": 4");
   expect_error([&] { run.train_into("run", true); },
                {"manifest.json: found 4 samples after 2 steps, expected 2 times train.global_batch = 4"});
+  with("\"config.json\": \"{", "\"config.json\": \"{{");
+  expect_error([&] { run.train_into("run", true); }, {"manifest.json: not a JSON file"});
   std::ofstream(manifest) << good;
   run.train_into("run", true);
 }
