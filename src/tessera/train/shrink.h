@@ -8,8 +8,9 @@
 //   ranks   tp, pp and dp get the prime factors of RANKS, largest first. Every axis that the recipe uses has
 //           one before any has its second; then each goes to the axis that is furthest behind, compared by
 //           logarithms. sequence and zero1 stay.
-//   model   8 heads, or the next multiple of tp, of 16 elements each; key-value heads and ffn_size in the
-//           recipe's proportion; 2 layers per stage; the tokenizer's vocabulary or, without one, 512 tokens.
+//   model   8 heads, or the next multiple of tp, of 16 elements each, of which the recipe's part turns, in
+//           whole pairs; key-value heads and ffn_size in the recipe's proportion; 2 layers per rank of pp,
+//           in 2 chunks if the recipe has any; the tokenizer's vocabulary or, without one, 512 tokens.
 //   batch   sequences of at most 64 tokens, at most 2 in a micro-batch; 8 per step, or as many as give each
 //           rank 2 pp micro-batches; no more micro-batches than the recipe has.
 //   steps   60; warm-up, constant phase and end of decay in proportion.
