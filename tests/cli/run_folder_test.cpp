@@ -170,7 +170,8 @@ TEST_F(RunFolderTest, FoldersThatCannotBeWrittenAreNamed) {
     EXPECT_TRUE(fs::is_empty(path() / "closed")) << result.text();
     EXPECT_EQ(result.err.find("planned memory"), std::string::npos) << result.text();
   }
-  expect_refusal({"train", "run.yaml", "train.out=run.yaml"}, {"cannot list run.yaml: Not a directory"});
+  expect_refusal({"train", "run.yaml", "train.out=run.yaml"},
+                 {"train.out = run.yaml: found a file, expected a folder"});
 }
 
 TEST_F(RunFolderTest, AFullDiskIsSaidWithTheFile) {
