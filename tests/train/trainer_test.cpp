@@ -214,14 +214,19 @@ TEST(TrainerStopTest, StoppingSavesTheFinishedStep) {
   expect_same_bits(run, "whole", "stopped");
 }
 
-TEST(TrainerStopTest, BadTokensEndTheRunButKeepItsSteps) {
-  TinyRun run;
+// Into the corpus, where the first step does not meet it.
+void put_a_bad_token(TinyRun& run) {
   std::vector<std::int32_t> tokens = tiny_tokens(3000);
   tokens[1000] = kTinyVocab;
   write_corpus(run.path() / "corpus", tokens);
   run.config.train.steps = 100;
   run.config.schedule.decay_steps = 100;
   run.config.train.seed = 5;
+}
+
+TEST(TrainerStopTest, BadTokensEndTheRunButKeepItsSteps) {
+  TinyRun run;
+  put_a_bad_token(run);
   expect_error([&] { run.train_into("run"); },
                {(run.path() / "corpus.bin").string(), "token 1000 is id 61", "vocabulary has 61 ids"});
   const std::size_t steps = run.reports("run").size();
@@ -233,12 +238,7 @@ TEST(TrainerStopTest, BadTokensEndTheRunButKeepItsSteps) {
 
 TEST(TrainerStopTest, BadTokensAreNamedWhereTheStepsCannotBeSavedEither) {
   TinyRun run;
-  std::vector<std::int32_t> tokens = tiny_tokens(3000);
-  tokens[1000] = kTinyVocab;
-  write_corpus(run.path() / "corpus", tokens);
-  run.config.train.steps = 100;
-  run.config.schedule.decay_steps = 100;
-  run.config.train.seed = 5;
+  put_a_bad_token(run);
   run.config.train.out = (run.path() / "run").string();
   TrainCallbacks callbacks;
   callbacks.step = [&](const StepReport& report) {
