@@ -112,7 +112,7 @@ void GradientBuckets::run_bucketed(Op op, Axis axis, Group group, int num_ranks,
     if (op == Op::all_reduce && local_.placement(values[first], Axis::dp)->is_flat()) {
       attrs.range = {true, Axis::dp, options_.mesh.ranges()};
     }
-    local_.graph().set_layer(whole_.num_layers());
+    local_.graph().set_layer(num_layers_);
     const std::vector<ValueId> outputs = emit(local_.graph(), op, Phase::update, name, attrs, inputs);
     for (std::size_t i = first; i < last; ++i) {
       Placed placed = local_.placed(values[i]);

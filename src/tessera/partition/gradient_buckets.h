@@ -23,6 +23,7 @@ class GradientBuckets {
       : whole_(whole),
         options_(options),
         local_(local),
+        num_layers_(whole.num_layers()),
         stages_(parameter_stages(whole, options.stage_of_layer)) {}
 
   // Before the first node of the update; does nothing when called again.
@@ -46,6 +47,7 @@ class GradientBuckets {
   const Graph& whole_;
   const PartitionOptions& options_;
   LocalGraph& local_;
+  const std::int32_t num_layers_;
   std::map<std::string, std::vector<int>> stages_;
   bool reduced_ = false;
   int num_buckets_ = 0;

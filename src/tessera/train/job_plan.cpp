@@ -35,7 +35,8 @@ JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const 
   const BuiltGraph built = build_training_graph(model, whole);
   JobPlan job;
   job.folded = built.folded_text();
-  job.layout = resolved(layout, built.graph.num_layers());
+  const int num_layers = built.graph.num_layers();
+  job.layout = resolved(layout, num_layers);
   for (const Parameter& parameter : built.parameters) job.num_parameters += parameter.type.shape.num_elems();
   const std::vector<int> stage_of_layer = stages_of_layers(built.graph, job.layout);
   const Partitioned partitioned = partition_layout(built.graph, job.layout, stage_of_layer);
@@ -46,9 +47,9 @@ JobPlan plan_job(const Model& model, const TrainingGraphOptions& options, const 
   for (int rank = 0; rank < pp; ++rank) {
     RankStages mine = rank_stages(partitioned, job.layout, stage_of_layer, rank);
     StagePlan stage;
-    for (std::size_t layer = 0; layer < static_cast<std::size_t>(built.graph.num_layers()); ++layer) {
-      if (stage_of_layer.empty() || stage_of_layer[layer] % pp == rank)
-        stage.layers.push_back(static_cast<int>(layer));
+    for (int layer = 0; layer < num_layers; ++layer) {
+      if (stage_of_layer.empty() || stage_of_layer[static_cast<std::size_t>(layer)] % pp == rank)
+        stage.layers.push_back(layer);
     }
     stage.plan =
         plan_on(device, mine.graph, {.num_slots = job.schedule.slots_needed[static_cast<std::size_t>(rank)]});
