@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/mapped_file.h"
@@ -99,10 +100,7 @@ class Reader {
   }
 
   std::int32_t id_of(const Json& value, const std::string& token) const {
-    const bool integer =
-        value.is_number_integer() &&
-        (!value.is_number_unsigned() || std::in_range<std::int32_t>(value.get<std::uint64_t>()));
-    TS_CHECK(integer && value.get<std::int64_t>() >= 0,
+    TS_CHECK(value.is_number_unsigned() && std::in_range<std::int32_t>(value.get<std::uint64_t>()),
              "{}: token \"{}\" has id {}, expected an integer from 0 on", file_, token, value.dump());
     return value.get<std::int32_t>();
   }

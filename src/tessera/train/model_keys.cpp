@@ -1,6 +1,7 @@
 #include "tessera/train/model_keys.h"
 
 #include "tessera/base/error.h"
+#include "tessera/models/gpt_neox.h"
 #include "tessera/train/config_schema.h"
 
 namespace tessera {
@@ -127,13 +128,14 @@ void validate_particular(const ArchitectureKeys& model) {
            "model.ffn_dropout = {} does not go with model.type = {}: only gpt2 has it", model.ffn_dropout,
            name);
   if (model.type == ModelTypeName::gpt_neox) {
-    const std::int64_t head_dim = model.hidden_size / model.attention.heads;
-    const auto turned =
-        static_cast<std::int64_t>(model.attention.rotary_fraction * static_cast<double>(head_dim));
-    TS_CHECK(turned >= 2 && turned % 2 == 0,
+    GptNeoxConfig sizes;
+    sizes.hidden_size = model.hidden_size;
+    sizes.heads = model.attention.heads;
+    sizes.rotary_fraction = model.attention.rotary_fraction;
+    TS_CHECK(sizes.rotary_dim() >= 2 && sizes.rotary_dim() % 2 == 0,
              "model.rotary_fraction = {} of heads of {} (model.hidden_size / model.heads) are {} elements, "
              "expected an even number from 2 on",
-             model.attention.rotary_fraction, head_dim, turned);
+             sizes.rotary_fraction, sizes.head_dim(), sizes.rotary_dim());
   } else {
     TS_CHECK(
         model.attention.rotary_fraction == AttentionKeys{}.rotary_fraction,
