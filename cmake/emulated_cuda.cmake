@@ -1,6 +1,6 @@
 # tessera_add_emulated_cuda(target): backend/cuda for an emulated GPU (tests/emulated_gpu), compiled by the C++ compiler
 # alone. Its .cu and .cuh files are rewritten where they are not C++, and go to ${CMAKE_BINARY_DIR}/emulated; the four
-# headers of instructions are the emulated ones.
+# headers of instructions are the emulated ones, and limits.h is one of smaller limits.
 
 # The GPU itself: CUDA's runtime, and how kernels run.
 set(emulator ${PROJECT_SOURCE_DIR}/tests/emulated_gpu)

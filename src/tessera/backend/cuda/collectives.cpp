@@ -7,6 +7,7 @@
 
 #include "tessera/backend/cuda/cuda_call.h"
 #include "tessera/backend/cuda/host_collectives.h"
+#include "tessera/backend/cuda/limits.h"
 #include "tessera/backend/cuda/shard_copies.h"
 #include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/sum_of_ranks.h"
@@ -16,9 +17,6 @@
 
 namespace tessera::cuda {
 namespace {
-
-// NCCL runs a call per strip. More of them than this are copied together first.
-constexpr std::int64_t kMostStrips = 64;
 
 const CollectiveAttrs& attrs_of(const KernelCall& call) {
   return call.attrs->as<CollectiveAttrs>();

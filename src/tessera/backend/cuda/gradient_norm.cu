@@ -2,14 +2,13 @@
 #include <cmath>
 
 #include "tessera/backend/cuda/launch.cuh"
+#include "tessera/backend/cuda/limits.h"
 #include "tessera/backend/cuda/reduce.cuh"
 #include "tessera/ops/optimizer_ops.h"
 
 namespace tessera::cuda {
 namespace {
 
-// As many scalars as fit in a launch.
-constexpr std::size_t kScalars = 256;
 struct Scalars {
   const float* at[kScalars];
   unsigned count;
@@ -38,7 +37,7 @@ template <class F>
 void for_scalars(const KernelCall& call, F&& f) {
   for (std::size_t at = 0; at < call.inputs.size(); at += kScalars) {
     Scalars scalars{};
-    scalars.count = static_cast<unsigned>(std::min(kScalars, call.inputs.size() - at));
+    scalars.count = static_cast<unsigned>(std::min<std::size_t>(kScalars, call.inputs.size() - at));
     for (std::size_t i = 0; i < scalars.count; ++i) scalars.at[i] = data<float>(call.inputs[at + i]);
     f(at, scalars);
   }

@@ -8,6 +8,7 @@
 #include "tessera/backend/cuda/cross_entropy_rows.h"
 #include "tessera/backend/cuda/gemm.h"
 #include "tessera/backend/cuda/kernel_workspace.h"
+#include "tessera/backend/cuda/limits.h"
 #include "tessera/backend/cuda/side_stream.h"
 #include "tessera/backend/cuda/transfers.h"
 #include "tessera/base/alignment.h"
@@ -23,13 +24,11 @@ std::int64_t round_up(std::int64_t size, std::int64_t multiple) {
 }
 
 // The chunks are this backend's own: those of the attributes are sized for the caches of CPUs, and products
-// are at their fastest with many thousand rows. At most 1 GiB of logits, in chunks as equal as the
-// multiple lets them be.
+// are at their fastest with many thousand rows. As equal as the multiple lets them be.
 std::int64_t choose_chunk(std::int64_t rows, std::int64_t row_bytes) {
-  constexpr std::int64_t kChunkBytes = std::int64_t{1} << 30, kMultiple = 1024;
-  const std::int64_t most = std::max(kMultiple, kChunkBytes / row_bytes / kMultiple * kMultiple);
+  const std::int64_t most = std::max(kLogitsRows, kLogitsBytes / row_bytes / kLogitsRows * kLogitsRows);
   const std::int64_t chunks = (rows + most - 1) / most;
-  return std::min(rows, round_up((rows + chunks - 1) / chunks, kMultiple));
+  return std::min(rows, round_up((rows + chunks - 1) / chunks, kLogitsRows));
 }
 
 // The shapes both kernels work with, and where the pieces of their workspace begin.

@@ -4,6 +4,7 @@
 
 #include "tessera/backend/cuda/kernel_workspace.h"
 #include "tessera/backend/cuda/launch.cuh"
+#include "tessera/backend/cuda/limits.h"
 #include "tessera/backend/cuda/many_tensors.h"
 #include "tessera/backend/cuda/reduce.cuh"
 #include "tessera/ops/optimizer_ops.h"
@@ -12,11 +13,6 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr std::int64_t kChunk = 16 * 1024;
-// Of a workspace: of many tensors at once. One tensor that has more gets more.
-constexpr std::int64_t kChunksAtOnce = 1 << 18;
-constexpr unsigned kStretches = 96, kResults = 96;  // of a launch, as parameters of the kernels
-
 // Elements side by side that count in one result, and the first of their chunks.
 struct Stretch {
   const void* x;
@@ -24,7 +20,7 @@ struct Stretch {
   unsigned first_chunk;
 };
 struct Stretches {
-  Stretch at[kStretches];
+  Stretch at[kSquareStretches];
   unsigned count = 0;
   unsigned first_chunk = 0, end_chunk = 0;  // of all of them
 };
@@ -56,8 +52,8 @@ __global__ void __launch_bounds__(kThreads)
     while (i + 1 < stretches.count && chunk >= stretches.at[i + 1].first_chunk) ++i;
     const Stretch& stretch = stretches.at[i];
     const T* const x = static_cast<const T*>(stretch.x);
-    const std::int64_t begin = (chunk - stretch.first_chunk) * kChunk;
-    const std::int64_t end = min(stretch.count, begin + kChunk);
+    const std::int64_t begin = (chunk - stretch.first_chunk) * kSquareChunk;
+    const std::int64_t end = min(stretch.count, begin + kSquareChunk);
     const bool in_packs = reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
     const double sum =
         block_sum(in_packs ? squares_of<kPack<T>>(x, begin, end) : squares_of<1>(x, begin, end));
@@ -71,7 +67,7 @@ struct Result {
   unsigned first_chunk, num_chunks;
 };
 struct Results {
-  Result at[kResults];
+  Result at[kSquareSums];
   unsigned count = 0;
 };
 
@@ -96,17 +92,17 @@ class Squares {
   // The elements of these ranges of x.
   void add(const TensorView& x, std::span<const ElementRange> ranges, float* to) {
     unsigned num_chunks = 0;
-    for (const ElementRange& range : ranges) num_chunks += num_blocks(range.size(), kChunk);
+    for (const ElementRange& range : ranges) num_chunks += num_blocks(range.size(), kSquareChunk);
     TS_ASSERT(num_chunks <= most_chunks_);
-    if (results_.count == kResults || stretches_.end_chunk + num_chunks > most_chunks_) finish();
+    if (results_.count == kSquareSums || stretches_.end_chunk + num_chunks > most_chunks_) finish();
     results_.at[results_.count++] = {to, stretches_.end_chunk, num_chunks};
     for (const ElementRange& range : ranges) {
       if (range.size() == 0) continue;
-      if (stretches_.count == kStretches || x.dtype != dtype_) sum_chunks();
+      if (stretches_.count == kSquareStretches || x.dtype != dtype_) sum_chunks();
       dtype_ = x.dtype;
       const auto* const begin = static_cast<const std::byte*>(x.data) + range.begin * dtype_bytes(x.dtype);
       stretches_.at[stretches_.count++] = {begin, range.size(), stretches_.end_chunk};
-      stretches_.end_chunk += num_blocks(range.size(), kChunk);
+      stretches_.end_chunk += num_blocks(range.size(), kSquareChunk);
     }
   }
 
@@ -185,7 +181,8 @@ bool can_share(std::span<std::byte> workspace, std::span<const KernelCall> calls
 std::int64_t sum_squares_workspace_bytes(const Graph& graph, const Node& node) {
   std::int64_t most = 0;
   for (ValueId input : node.inputs) most = std::max(most, graph.type(input).shape.num_elems());
-  return std::max(kChunksAtOnce, 2 * ((most + kChunk - 1) / kChunk)) * std::int64_t{sizeof(double)};
+  return std::max(kSquareChunksAtOnce, 2 * ((most + kSquareChunk - 1) / kSquareChunk)) *
+         std::int64_t{sizeof(double)};
 }
 
 void sum_squares(const KernelCall& call, Context& context) {

@@ -4,15 +4,9 @@
 #include <cstring>
 
 #include "tessera/backend/cuda/cuda_call.h"
+#include "tessera/backend/cuda/limits.h"
 
 namespace tessera::cuda {
-namespace {
-
-constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
-constexpr std::size_t kLateBytes = 4096;
-
-}  // namespace
-
 Transfers::Transfers(cudaStream_t stream) : stream_(stream) {
   const auto pinned = [](std::size_t num_bytes) {
     void* data = nullptr;
@@ -22,7 +16,7 @@ Transfers::Transfers(cudaStream_t stream) : stream_(stream) {
   late_words_ = pinned(kLateBytes);
   late_.reserve(kLateBytes / sizeof(double));
   for (Buffer& buffer : buffers_) {
-    buffer.data = pinned(kBufferBytes);
+    buffer.data = pinned(kTransferBytes);
     check_cuda(cudaEventCreateWithFlags(&buffer.done, cudaEventDisableTiming), "create an event");
   }
 }
@@ -43,8 +37,8 @@ const Transfers::Buffer& Transfers::next_buffer() {
 }
 
 void Transfers::upload(std::byte* to, std::span<const std::byte> from) {
-  for (std::size_t at = 0; at < from.size(); at += kBufferBytes) {
-    const std::size_t count = std::min(kBufferBytes, from.size() - at);
+  for (std::size_t at = 0; at < from.size(); at += kTransferBytes) {
+    const std::size_t count = std::min(kTransferBytes, from.size() - at);
     const Buffer& buffer = next_buffer();
     std::memcpy(buffer.data, from.data() + at, count);
     check_cuda(cudaMemcpyAsync(to + at, buffer.data, count, cudaMemcpyHostToDevice, stream_),
@@ -55,23 +49,23 @@ void Transfers::upload(std::byte* to, std::span<const std::byte> from) {
 
 void Transfers::download(std::span<std::byte> to, const std::byte* from) {
   // Copy number i is started before the host empties the buffer of number i - 1.
-  const std::size_t num_copies = (to.size() + kBufferBytes - 1) / kBufferBytes;
+  const std::size_t num_copies = (to.size() + kTransferBytes - 1) / kTransferBytes;
   const auto count_of = [&](std::size_t copy) {
-    return std::min(kBufferBytes, to.size() - copy * kBufferBytes);
+    return std::min(kTransferBytes, to.size() - copy * kTransferBytes);
   };
   const Buffer* before = nullptr;
   for (std::size_t copy = 0; copy <= num_copies; ++copy) {
     const Buffer* now = nullptr;
     if (copy < num_copies) {
       now = &next_buffer();
-      check_cuda(cudaMemcpyAsync(now->data, from + copy * kBufferBytes, count_of(copy),
+      check_cuda(cudaMemcpyAsync(now->data, from + copy * kTransferBytes, count_of(copy),
                                  cudaMemcpyDeviceToHost, stream_),
                  "copy from the GPU");
       check_cuda(cudaEventRecord(now->done, stream_), "record a copy");
     }
     if (before != nullptr) {
       check_cuda(cudaEventSynchronize(before->done), "copy from the GPU");
-      std::memcpy(to.data() + (copy - 1) * kBufferBytes, before->data, count_of(copy - 1));
+      std::memcpy(to.data() + (copy - 1) * kTransferBytes, before->data, count_of(copy - 1));
     }
     before = now;
   }

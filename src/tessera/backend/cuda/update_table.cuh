@@ -7,6 +7,7 @@
 //   apply(factors, weight, grad, state1, state2)   one element, in float
 #pragma once
 
+#include "tessera/backend/cuda/limits.h"
 #include "tessera/backend/cuda/update_elements.cuh"
 
 namespace tessera::cuda {
@@ -14,7 +15,6 @@ namespace tessera::cuda {
 // The tensors of a launch, as parameters of the kernel: no memory that a captured graph would have to keep.
 // Each is cut into chunks, which are counted through: one pack per thread, so that at any time all blocks
 // together work on one stretch of memory.
-inline constexpr unsigned kUpdateTensors = 64;
 inline constexpr std::int64_t kUpdateChunk = kThreads * kUpdatePack;
 
 template <class Types>
