@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "tessera/base/printable.h"
 #include "tessera/cli/fatal_signals.h"
 #include "tessera/cli/options.h"
 #include "tessera/comm/launch_environment.h"
@@ -64,7 +65,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "golden_check: %s\n", e.what());
+    std::fprintf(stderr, "golden_check: %s\n", tessera::printable(e.what()).c_str());
     return 1;
   }
 }

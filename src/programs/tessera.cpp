@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/printable.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/fatal_signals.h"
 #include "tessera/cli/options.h"
@@ -85,7 +86,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "tessera %s: not enough memory\n", name);
   } catch (const std::exception& e) {
     std::fflush(stdout);
-    std::fprintf(stderr, "tessera %s: %s\n", name, e.what());
+    std::fprintf(stderr, "tessera %s: %s\n", name, tessera::printable(e.what()).c_str());
   }
   return 1;
 }

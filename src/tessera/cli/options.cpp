@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/train/nearest_name.h"
 
 namespace tessera {
@@ -238,7 +239,7 @@ void Options::footer(std::string text) {
 
 Parsed Options::parse(int argc, const char* const* argv) {
   const auto refuse = [&](const std::string& why, const std::string& hint) {
-    return Parsed{false, 2, fmt::format("{}: {}{}\n", state_->command, why, hint)};
+    return Parsed{false, 2, fmt::format("{}: {}{}\n", state_->command, printable(why), hint)};
   };
   std::string refusal;
   try {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 
 namespace tessera {
 
@@ -18,7 +19,7 @@ int terminal_width(std::FILE* file) {
 }
 
 void print_to_stderr(const std::string& line) {
-  fmt::print(stderr, "{}\n", line);
+  fmt::print(stderr, "{}\n", printable(line));
 }
 
 ProgressOptions progress_options(std::string label, std::int64_t total) {

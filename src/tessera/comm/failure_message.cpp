@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "tessera/base/printable.h"
+
 namespace tessera {
 
 std::string failure_message(int rank, const std::exception_ptr& cause) {
@@ -12,7 +14,7 @@ std::string failure_message(int rank, const std::exception_ptr& cause) {
   } catch (const std::bad_alloc&) {
     return fmt::format("rank {}: not enough memory", rank);
   } catch (const std::exception& e) {
-    return fmt::format("rank {}: {}", rank, e.what());
+    return fmt::format("rank {}: {}", rank, printable(e.what()));
   } catch (...) {
     return fmt::format("rank {}: an exception of an unknown kind", rank);
   }

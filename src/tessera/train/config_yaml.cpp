@@ -67,11 +67,21 @@ std::string found_node(const YAML::Node& node) {
   return node.IsScalar() ? fmt::format("'{}'", node.Scalar()) : "nothing";
 }
 
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return lines;
+    text.remove_prefix(end + 1);
+  }
+}
+
 // Walks one YAML document in step with the schema.
 class YamlReader {
  public:
   YamlReader(const ConfigSchema& schema, std::string_view text, const std::string& file)
-      : schema_(schema), text_(text), file_(file) {}
+      : schema_(schema), lines_(lines_of(text)), file_(file) {}
 
   void read_map(const YAML::Node& map, const std::string& section) {
     for (const auto& entry : map) {
@@ -106,8 +116,7 @@ class YamlReader {
     }
     if (node.IsNull()) {
       // yaml-cpp does not say whether "null" was written or nothing was; the text at its place does.
-      const auto position = static_cast<std::size_t>(std::max(0, node.Mark().pos));
-      const bool written = position < text_.size() && text_.substr(position).starts_with("null");
+      const bool written = text_at(node.Mark()).starts_with("null");
       return {Kind::null, written ? std::vector<std::string>{"null"} : std::vector<std::string>{}};
     }
     ConfigValue list{Kind::list, {}};
@@ -120,21 +129,23 @@ class YamlReader {
     return list;
   }
 
+  // What is written there, to the end of the line.
+  std::string_view text_at(const YAML::Mark& mark) const {
+    if (mark.line < 0 || static_cast<std::size_t>(mark.line) >= lines_.size()) return {};
+    const std::string_view line = lines_[static_cast<std::size_t>(mark.line)];
+    return line.substr(std::min(line.size(), static_cast<std::size_t>(std::max(0, mark.column))));
+  }
+
   // yaml-cpp closes a forgotten quote at the end of the file. No value here goes over several lines.
   void check_quote(const YAML::Node& node, const std::string& path, const std::string& origin) const {
-    std::size_t start = 0;
-    for (int line = 0; line < node.Mark().line && start < text_.size(); ++line) {
-      start = std::min(text_.find('\n', start), text_.size() - 1) + 1;
-    }
-    std::string_view line = text_.substr(start, text_.find('\n', start) - start);
-    line.remove_prefix(std::min(line.size(), static_cast<std::size_t>(std::max(0, node.Mark().column))));
-    if (line.empty() || (line[0] != '"' && line[0] != '\'')) return;
-    const char quote = line[0];
-    for (std::size_t i = 1; i < line.size(); ++i) {
-      const bool escapes = quote == '"' ? line[i] == '\\' : line.substr(i).starts_with("''");
+    const std::string_view text = text_at(node.Mark());
+    if (text.empty() || (text[0] != '"' && text[0] != '\'')) return;
+    const char quote = text[0];
+    for (std::size_t i = 1; i < text.size(); ++i) {
+      const bool escapes = quote == '"' ? text[i] == '\\' : text.substr(i).starts_with("''");
       if (escapes) {
         ++i;
-      } else if (line[i] == quote) {
+      } else if (text[i] == quote) {
         return;
       }
     }
@@ -142,7 +153,7 @@ class YamlReader {
   }
 
   const ConfigSchema& schema_;
-  std::string_view text_;
+  std::vector<std::string_view> lines_;
   const std::string& file_;
   std::set<std::string> seen_;
 };
