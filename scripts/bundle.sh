@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
 # scripts/bundle.sh [FOLDER]: the programs with the CUDA backend, what scripts/test_gpu.sh and bench/gpu_step run, and
-# the small libraries they need, to copy to a GPU machine and run there; FOLDER is build/bundle unless given.
+# the small libraries they need, to copy to a GPU machine and run there; FOLDER is build/bundle unless given. An earlier
+# bundle there is replaced; anything else is refused.
 #
 # Without MPI, for any x86-64 machine with AVX2 and a C and a C++ library no older than this one's. cuBLASLt, cuDNN and
 # NCCL are not in it: the programs look for them where the dynamic linker does (LD_LIBRARY_PATH) and in this machine's
 # toolkit's folder.
 set -euo pipefail
+if [ $# -gt 1 ] || [[ ${1:-} == -* ]]; then
+  echo "usage: scripts/bundle.sh [FOLDER]" >&2
+  exit 2
+fi
+folder=${1:+$(realpath -m -- "$1")}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-out=${1:-build/bundle}
+out=${folder:-$PWD/build/bundle}
+if [ -n "$(ls -A "$out" 2>/dev/null)" ] && { [ ! -x "$out/tessera" ] || [ ! -d "$out/lib" ]; }; then
+  echo "$out is neither empty nor an earlier bundle, which has tessera and lib/" >&2
+  exit 1
+fi
 build=build/bundle-build
 programs=(tessera golden_check golden_layouts bench_step)
 mkdir -p build
@@ -29,7 +39,6 @@ cmake --build "$build" --target "${programs[@]}"
 
 rm -rf "$out"
 mkdir -p "$out/lib"
-out=$(realpath "$out")
 for program in "${programs[@]}"; do
   cp "$build/bin/$program" "$out"
   strip "$out/$program"

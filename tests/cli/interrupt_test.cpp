@@ -63,10 +63,8 @@ TEST_F(InterruptTest, CtrlCFinishesTheStepAndSaves) {
     const std::string out = "run" + std::to_string(signal), whole = "whole" + std::to_string(signal);
     Program program("tessera", endless({"train.save_every=0", "train.out=" + out}), path());
     wait_until(program, [&] { return steps_logged(out) >= 5; });
-    if (!acknowledged) {  // a terminal or a launcher may say it twice
-      program.send(signal);
-      std::this_thread::sleep_for(milliseconds(1));
-    }
+    program.send(signal);  // a terminal, a launcher or `timeout` may say it twice
+    std::this_thread::sleep_for(milliseconds(1));
     const ProgramResult result = program.wait(signal);
     const std::int64_t step = steps_logged(out);
     EXPECT_EQ(result.exit_code, 130) << result.text();
@@ -86,6 +84,19 @@ TEST_F(InterruptTest, CtrlCFinishesTheStepAndSaves) {
     expect_success(until(step + 5, {"train.out=" + whole}));
     expect_same_run(whole, out, step_folder(step + 5));
   }
+}
+
+TEST_F(InterruptTest, CtrlCASecondLaterEndsAtOnce) {
+  Program program("tessera", endless({"train.global_batch=400000", "train.out=run"}), path());
+  wait_until(program, [&] { return fs::exists(path() / "run" / "plan.json"); });
+  std::this_thread::sleep_for(milliseconds(100));  // within the first step, which takes minutes
+  program.send(SIGINT);
+  std::this_thread::sleep_for(milliseconds(1100));
+  ASSERT_TRUE(program.running());
+  const ProgramResult result = program.wait(SIGINT);
+  EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.text();
+  EXPECT_NE(result.err.find("once more ends at once"), std::string::npos) << result.text();
+  EXPECT_EQ(newest_step("run"), 0);
 }
 
 TEST_F(InterruptTest, KilledWhileSavingTheNewestCheckpointIsWhole) {

@@ -1,10 +1,12 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 
 #include "tessera/cli/commands.h"
@@ -19,16 +21,28 @@ namespace tessera {
 namespace {
 
 // A signal handler can reach nothing else.
-std::atomic<int> g_interrupts{0};
+std::atomic<std::int64_t> g_asked_at{0};  // to end, by a clock that does not stop, in ns; 0: not yet
 std::atomic<bool> g_speaks{false};  // rank 0 runs in this process
 
-// The first Ctrl-C asks for the end of the step; the second ends at once.
+// Asks for the end of the step. Returns how long ago somebody did so first, in ns; 0: nobody.
+std::int64_t ask_for_the_end() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::int64_t now = std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  std::int64_t before = 0;
+  return g_asked_at.compare_exchange_strong(before, now) ? 0 : std::max<std::int64_t>(1, now - before);
+}
+
+// The first Ctrl-C asks for the end of the step; the second ends at once. What comes within a second of the
+// first is the same one: `timeout` sends its signal to the program and to its group, of which that is one.
 void on_interrupt(int signal) {
-  if (g_interrupts.fetch_add(1) > 0) {
+  constexpr std::int64_t kTogether = 1'000'000'000;
+  const std::int64_t since = ask_for_the_end();
+  if (since >= kTogether) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
-    return;
   }
+  if (since > 0) return;
   constexpr std::string_view kText = "\nfinishing this step, then saving; once more ends at once\n";
   const int saved = errno;  // of the thread that was interrupted
   if (g_speaks && ::write(STDERR_FILENO, kText.data(), kText.size()) < 0) errno = saved;  // nobody reads it
@@ -36,8 +50,7 @@ void on_interrupt(int signal) {
 
 // A terminal that closes says so more than once, by its shell and by itself; so may a launcher.
 void on_hangup(int) {
-  int none = 0;
-  g_interrupts.compare_exchange_strong(none, 1);
+  ask_for_the_end();
 }
 
 void print_results(const RunConfig& config, const TrainSummary& summary) {
@@ -91,7 +104,7 @@ int train_command(int argc, const char* const* argv) {
     const bool due = r.step % config.train.log_every == 0 || r.step == 1 || r.step == r.total_steps;
     if (r.eval_loss || (due && !bar.terminal())) bar.print_line(step_line(r, config.metrics.tags));
   };
-  callbacks.stop_requested = [] { return g_interrupts.load() > 0; };
+  callbacks.stop_requested = [] { return g_asked_at.load() != 0; };
   TrainSummary summary;
   const bool under_mpi = launched_by_mpi(std::getenv);
   run_ranks(config, under_mpi, [&](Communicator* world) {
