@@ -122,6 +122,16 @@ TEST_F(BadModelTest, FoldersThatAreNoModel) {
   expect_refusal({"generate", "nothing"}, {"nothing holds no model", "step-* checkpoints"});
   expect_refusal({"generate", "model"}, {"model names no tokenizer", "--tokenizer"});
   expect_refusal({"eval", "model"}, {"model has no data of its own", "--data"});
+  fs::create_directory(path() / "unsaved");
+  folder.write("unsaved/run.yaml", "");  // of a run that has just begun
+  folder.write("unsaved/config.json", bytes_of(path() / "model/config.json"));
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"eval", "unsaved"},
+                                             {"generate", "unsaved"},
+                                             {"convert", "unsaved", "out"},
+                                             {"train", "run.yaml", "model.weights=unsaved"}}) {
+    expect_refusal(command, {"unsaved is a run that has saved no checkpoint", "train.save_every"});
+  }
   expect_refusal({"convert", "model", "out", "--to", "gguf"},
                  {"--to: found 'gguf', expected 'hf' or 'tessera'"});
 }

@@ -105,7 +105,8 @@ TEST_F(SelftestCommandTest, UnknownOpsAndDevicesAreRefused) {
   expect_refusal({"selftest", "--list", "--op", "nosuch"}, {"--op nosuch", "no op of this name"}, 1);
   expect_refusal({"selftest", "--device", "cpu", "--pairs", "--op", "rope"},
                  {"--op rope", "no pair of this name"}, 1);
-  expect_refusal({"selftest", "--op", "rope", "--match", "nosuch"}, {"--match 'nosuch'", "leave no case"}, 1);
+  expect_refusal({"selftest", "--op", "rope", "--match", "nosuch"}, {"--match 'nosuch'", "leaves no case"},
+                 1);
   for (const std::string device : {"tpu", "null"}) {
     expect_refusal({"selftest", "--device", device},
                    {"--device: found '" + device + "', expected cpu or cuda\n"}, 1);

@@ -23,6 +23,9 @@ TEST(NearestName, SaysNothingWhenNothingIsNear) {
   EXPECT_EQ(nearest_name("", names), "");
   EXPECT_EQ(nearest_name("train.steps", {}), "");
   EXPECT_EQ(did_you_mean("zzz", names), "");
+  const std::vector<std::string> devices = {"cpu", "cuda", "null"};
+  EXPECT_EQ(nearest_name("gpu", devices), "");
+  EXPECT_EQ(nearest_name("cup", devices), "cpu");
   EXPECT_EQ(did_you_mean("train.stepz", names), "; did you mean 'train.steps'?");
 }
 

@@ -6,7 +6,8 @@
 
 namespace tessera {
 
-// Control characters as \x1b, but for line ends and tabs; of a text beyond 4000 bytes the beginning and the end.
+// Control characters as \x1b, but for line ends and tabs; of a text beyond 4000 bytes the beginning and the
+// end.
 std::string printable(std::string_view text);
 
 }  // namespace tessera

@@ -289,6 +289,7 @@ std::string listed_keys(std::span<const std::string_view> used) {
 void check_override_keys(std::span<const std::string> overrides, std::span<const std::string_view> used) {
   for (const std::string& assignment : overrides) {
     const std::string key = assignment.substr(0, assignment.find('='));
+    TS_CHECK(key != assignment, "found '{}', expected key=value of {}", assignment, listed_keys(used));
     const bool known = std::ranges::any_of(used, [&](std::string_view name) {
       return name.ends_with('.') ? key.starts_with(name) : key == name;
     });

@@ -126,9 +126,9 @@ std::vector<OpCase> cases_asked_for(const SelftestArguments& arguments) {
   TS_CHECK(!cases.empty(), "--op {}: there is no {} of this name", arguments.op,
            arguments.pairs ? "pair" : "op");
   std::erase_if(cases, [&](const OpCase& op_case) { return !is_asked_for(op_case, arguments); });
-  TS_CHECK(!cases.empty(),
-           "--match '{}', --small, --brief and --large leave no case; without them, --list prints all names",
-           arguments.match);
+  const bool cut = arguments.small || arguments.brief || arguments.large;
+  TS_CHECK(!cases.empty(), "--match '{}'{} leaves no case; --list alone prints all names", arguments.match,
+           cut ? " with --small, --brief or --large" : "");
   return share_of(arguments.share, std::move(cases));
 }
 
@@ -142,8 +142,7 @@ int selftest_command(int argc, const char* const* argv) {
   options.option("--device NAME", &arguments.device, "the device to test: cuda, or cpu against itself");
   options.option("--seed N", &arguments.seed, "of the operands");
   options.option("--op NAME", &arguments.op, "only this op's cases, or a pair's: add, add+rms_norm");
-  options.option("--match TEXT", &arguments.match,
-                 "only cases that have it in their name: bf16, 'heads of 128'");
+  options.option("--match TEXT", &arguments.match, "only cases that have it in their name: bf16, ', of 128'");
   options.option("--share K/N", &arguments.share,
                  "the K-th of N shares of the cases, for N programs side by side");
   options.flag("--pairs", &arguments.pairs, "only the cases of two ops that a device may run as one");

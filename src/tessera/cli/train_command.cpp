@@ -22,7 +22,7 @@ namespace {
 
 // A signal handler can reach nothing else.
 std::atomic<std::int64_t> g_asked_at{0};  // to end, by a clock that does not stop, in ns; 0: not yet
-std::atomic<bool> g_speaks{false};  // rank 0 runs in this process
+std::atomic<bool> g_speaks{false};        // rank 0 runs in this process
 
 // Asks for the end of the step. Returns how long ago somebody did so first, in ns; 0: nobody.
 std::int64_t ask_for_the_end() {

@@ -34,15 +34,19 @@ std::string_view last_word(std::string_view dotted) {
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
-  const auto tolerated = [](std::string_view word) { return std::max<std::size_t>(1, word.size() / 3); };
+  // Of a short word another first letter makes another one: gpu is no slip of cpu.
+  const auto tolerated = [](std::string_view word, std::string_view meant) {
+    const bool other_word = word.size() <= 3 && !word.empty() && !meant.starts_with(word[0]);
+    return other_word ? 0 : std::max<std::size_t>(1, word.size() / 3);
+  };
   std::string nearest;
   std::size_t fewest = name.size() + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t whole = edit_distance(name, candidate);
     // A right word in the wrong section costs one edit more than the same word in the right one.
     const std::size_t word = edit_distance(last_word(name), last_word(candidate)) + 1;
-    const bool whole_is_near = whole <= tolerated(name);
-    const bool word_is_near = word <= tolerated(last_word(name)) + 1;
+    const bool whole_is_near = whole <= tolerated(name, candidate);
+    const bool word_is_near = word <= tolerated(last_word(name), last_word(candidate)) + 1;
     const std::size_t edits = std::min(whole_is_near ? whole : fewest, word_is_near ? word : fewest);
     if (edits >= fewest) continue;
     fewest = edits;

@@ -11,13 +11,21 @@
 namespace tessera {
 namespace {
 
-// All of it is allowed, and a slip of the pen among it costs a night. How far a run goes and where it lies
-// need no word.
+// All of it is allowed, and a slip of the pen among it costs a night. Where a run lies needs no word, nor how
+// far it goes, if the learning rates stay what they were.
 void say_what_has_changed(RunConfig before, const RunConfig& now,
                           const std::function<void(const std::string&)>& message) {
-  before.train.steps = now.train.steps;
+  const auto falls_until = [](const RunConfig& config) {
+    const bool falls = config.schedule.decay != DecayName::constant;
+    return falls ? decay_end(config.schedule, config.train.steps) : 0;
+  };
+  if (falls_until(before) == falls_until(now)) before.train.steps = now.train.steps;
   before.train.out = now.train.out;
   for (const std::string& line : describe_changes(before, now)) message("changed since: " + line);
+  if (before.train.steps != now.train.steps)
+    message(
+        "  and with it the learning rates, which fall until the last step; schedule.decay_steps would keep "
+        "them");
 }
 
 }  // namespace

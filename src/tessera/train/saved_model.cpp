@@ -53,12 +53,13 @@ SavedModel open_saved_model(const std::filesystem::path& path,
                             const std::function<void(const std::string&)>& message) {
   TS_CHECK(std::filesystem::is_directory(path),
            "{} is not a folder: expected a run, a checkpoint or a Hugging Face model", path.string());
+  say_broken_checkpoints(path, message);
+  newest_weights(path);  // refuses a run without any
   std::optional<SavedModel> saved = find_saved_model(path);
   TS_CHECK(
       saved.has_value(),
       "{} holds no model: expected step-* checkpoints, a manifest.json, or a config.json with safetensors",
       path.string());
-  say_broken_checkpoints(path, message);
   return std::move(*saved);
 }
 

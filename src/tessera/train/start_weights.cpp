@@ -2,6 +2,7 @@
 
 #include "tessera/train/same_model.h"
 #include "tessera/train/saved_model.h"
+#include "tessera/train/weights.h"
 
 namespace tessera {
 namespace {
@@ -21,8 +22,10 @@ std::optional<SavedModel> model_beside(const std::string& weights, const Message
 }  // namespace
 
 void check_start_weights(const ModelKeys& model) {
-  TS_CHECK(model.weights.empty() || std::filesystem::exists(model.weights),
-           "model.weights = {}: no such file or folder", model.weights);
+  if (model.weights.empty()) return;
+  TS_CHECK(std::filesystem::exists(model.weights), "model.weights = {}: no such file or folder",
+           model.weights);
+  newest_weights(model.weights);  // refuses a run without any
 }
 
 void start_weights(const RunConfig& config, const Model& model, const WeightStore& store,

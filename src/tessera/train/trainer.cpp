@@ -304,12 +304,11 @@ TrainSummary Run::go() {
     const Batch& batch = next_batch(loader, step);
     const double rate = learning_rate(schedule, step);
     const StepResult result = step_->run(batch_inputs(batch), step, rate);
-    TS_CHECK(
-        std::isfinite(result.loss) && std::isfinite(result.grad_norm),
-        "step {}: loss is {} and gradient norm {}; the last checkpoint is {}. Lower optimizer.lr or look at "
-        "samples {} to {}",
-        step + 1, result.loss, result.grad_norm, last_checkpoint_.empty() ? "none" : last_checkpoint_,
-        batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
+    TS_CHECK(std::isfinite(result.loss) && std::isfinite(result.grad_norm),
+             "step {}: loss is {} and gradient norm {}; {}. Lower optimizer.lr or look at samples {} to {}",
+             step + 1, std::abs(result.loss), std::abs(result.grad_norm),
+             last_checkpoint_.empty() ? "nothing was saved" : "the last checkpoint is " + last_checkpoint_,
+             batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
     const double seconds = seconds_since(start);
     if (step == first_step_) after_first_step();
     StepReport line{.step = step + 1};

@@ -12,6 +12,7 @@
 #include "tessera/base/thread_pool.h"
 #include "tessera/base/usable_cores.h"
 #include "tessera/optim/optimizer_update.h"
+#include "tessera/train/run_report.h"
 
 namespace tessera {
 namespace {
@@ -206,7 +207,14 @@ void export_external_weights(const std::filesystem::path& folder, const WeightSt
 }
 
 std::filesystem::path newest_weights(const std::filesystem::path& path) {
-  return std::filesystem::is_directory(path) ? find_latest_checkpoint(path).value_or(path) : path;
+  if (!std::filesystem::is_directory(path)) return path;
+  if (const auto newest = find_latest_checkpoint(path)) return *newest;
+  TS_CHECK(
+      !std::filesystem::exists(path / kRunConfigFile),
+      "{} is a run that has saved no checkpoint: it does so every train.save_every steps, at its end and "
+      "when it is interrupted",
+      path.string());
+  return path;
 }
 
 void load_weights_from(const WeightStore& store, const Model& model, std::span<const Parameter> parameters,
