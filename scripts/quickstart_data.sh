@@ -3,7 +3,8 @@
 #
 #   text.txt           TEXT, or the King James Bible from Debian's bible-kjv
 #   tokenizer, tokens  a byte-level BPE of 4,096 tokens, and the text in them (.bin/.idx)
-#   vocab.txt, bert    a WordPiece vocabulary of as many, and BERT's shards of sequences of 64
+#   vocab.txt, bert    a WordPiece vocabulary of as many, and BERT's shards of sequences of 64; no shards of a TEXT
+#                      without blank lines, which end documents
 #
 # Takes seconds, once: those of an earlier call with the same text are kept. Needs build/bin/tessera.
 set -euo pipefail
@@ -56,7 +57,7 @@ word_pieces() {
 
 source_name=default
 if [ -n "$text_argument" ]; then source_name="$text_argument $(cksum <"$text_argument")"; fi
-if [ "$(cat $data/source 2>/dev/null)" = "$source_name" ] && [ -d $data/bert ]; then
+if [ "$(cat $data/source 2>/dev/null)" = "$source_name" ]; then
   echo "using those in $data again"
   exit
 fi
@@ -65,11 +66,12 @@ if [ ! -x $tessera ]; then
   exit 1
 fi
 mkdir -p $data
-rm -f $data/source  # until all is made
+rm -rf $data/source $data/bert  # until all is made
 get_text >$text.partial
 mv $text.partial $text
 $tessera data bpe --vocab-size $vocab_size --out $data/tokenizer $text
 $tessera data build --documents paragraph --tokenizer $data/tokenizer --out $data/tokens $text
 word_pieces <$text >$data/vocab.txt
-$tessera data bert --tokenizer $data/vocab.txt --seq 64 --predictions 10 --copies 1 --out $data/bert $text
+$tessera data bert --tokenizer $data/vocab.txt --seq 64 --predictions 10 --copies 1 --out $data/bert $text ||
+  echo "so there are no shards for BERT's recipes; the others have their data" >&2
 echo "$source_name" >$data/source
