@@ -2,6 +2,7 @@
 // model in and out of Hugging Face's layout.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
@@ -135,6 +136,28 @@ TEST_F(TextToSampleTest, ConvertsThereAndBack) {
   fs::rename(path() / "tokens", path() / "moved");
   expect_refusal({"convert", "run", "hf3"}, {"no tokenizer at tokens"});
   EXPECT_FALSE(fs::exists(path() / "hf3"));
+}
+
+TEST_F(TextToSampleTest, ATokenizerThatHasBeenReplacedIsSaid) {
+  expect_success({"train", "text.yaml", "train.steps=2"});
+  expect_success({"convert", "run", "copy", "--to", "tessera"});
+  const std::string words = "tokens is not the tokenizer that ",
+                    changed = "changed since: the files of data.tokenizer";
+  const auto says = [&](const std::vector<std::string>& command, const std::string& text) {
+    return expect_success(command).err.find(text) != std::string::npos;
+  };
+  EXPECT_FALSE(says({"generate", "run", "--tokens", "1"}, words));
+  EXPECT_FALSE(says({"train", "text.yaml", "train.steps=3", "--resume"}, changed));
+  std::string other = bytes_of(path() / "text.txt");
+  std::ranges::reverse(other);
+  folder.write("other.txt", other);
+  expect_success({"data", "bpe", "--vocab-size", "300", "--out", "tokens", "other.txt"});
+  EXPECT_TRUE(says({"generate", "run", "--tokens", "1"}, words + "run was trained with"));
+  EXPECT_TRUE(says({"eval", "run"}, words));
+  EXPECT_TRUE(says({"convert", "run", "hf"}, words));
+  EXPECT_TRUE(says({"convert", "copy", "hf2"}, words));
+  EXPECT_FALSE(says({"generate", "hf", "--tokens", "1"}, words));
+  EXPECT_TRUE(says({"train", "text.yaml", "train.steps=4", "--resume"}, changed));
 }
 
 TEST_F(TextToSampleTest, TrainsOnFromConvertedWeights) {

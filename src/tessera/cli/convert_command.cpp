@@ -87,6 +87,7 @@ int convert_command(int argc, const char* const* argv) {
     info.properties = {{kModelConfigProperty, saved.model->config_json()},
                        {kRunConfigProperty, to_yaml(run_config_of(saved))}};
     if (!saved.token_ids.empty()) info.properties[kTokenIdsProperty] = saved.token_ids;
+    if (!saved.tokenizer_digest.empty()) info.properties[kTokenizerProperty] = saved.tokenizer_digest;
     const WeightStore store(*weights.executor);
     std::vector<CheckpointFile> files = checkpoint_files(store, weights.parameters, /*advice=*/"");
     files.pop_back();  // a converted model has no optimizer state

@@ -1,6 +1,10 @@
 #include "tessera/train/run_tokenizer.h"
 
+#include <span>
+
 #include "tessera/base/error.h"
+#include "tessera/base/mapped_file.h"
+#include "tessera/checkpoint/file_digest.h"
 #include "tessera/data/text_blocks.h"
 
 namespace tessera {
@@ -26,6 +30,20 @@ std::string tokenizer_stamp(const std::filesystem::path& path) {
   std::string stamp;
   for (const TokenizerFile& file : tokenizer_files(path)) stamp += file_stamp(file.path);
   return stamp;
+}
+
+std::string tokenizer_digest(const std::filesystem::path& path) {
+  if (path.empty()) return "";
+  DigestStream digest;
+  for (const TokenizerFile& file : tokenizer_files(path)) {
+    const std::string held = read_file(file.path);
+    digest.update(std::as_bytes(std::span(held)));
+  }
+  return digest.finish().xxh3_128;
+}
+
+bool is_another_tokenizer(const std::filesystem::path& path, const std::string& digest) {
+  return !digest.empty() && std::filesystem::exists(path) && tokenizer_digest(path) != digest;
 }
 
 EncoderFactory encoders_of(const Tokenizer& tokenizer) {

@@ -24,6 +24,12 @@ void check_tokenizer_fits(const DataKeys& data, const Model& model);
 // What tells the tokenizer from another, or from itself before a change: the stamps of its files.
 std::string tokenizer_stamp(const std::filesystem::path& path);
 
+// The hash of what its files hold, which a checkpoint keeps; empty for none.
+std::string tokenizer_digest(const std::filesystem::path& path);
+
+// Whether the tokenizer there is another than the one of this digest, which is empty where nobody knows.
+bool is_another_tokenizer(const std::filesystem::path& path, const std::string& digest);
+
 // Encoders for as many threads as there are, over a tokenizer that outlives them.
 EncoderFactory encoders_of(const Tokenizer& tokenizer);
 

@@ -4,6 +4,7 @@
 
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/train/config_schema.h"
+#include "tessera/train/run_tokenizer.h"
 #include "tessera/train/same_model.h"
 #include "tessera/train/same_samples.h"
 #include "tessera/train/trainer.h"
@@ -50,6 +51,9 @@ void check_same_run(const std::filesystem::path& checkpoint, const RunConfig& no
       "its weights alone, start a new run with model.weights",
       optimizer_text(now.optimizer.name), checkpoint.string(), optimizer_text(before.optimizer.name));
   say_what_has_changed(std::move(before), now, message);
+  const auto tokenizer = properties.find(kTokenizerProperty);
+  if (tokenizer != properties.end() && is_another_tokenizer(now.data.tokenizer, tokenizer->second))
+    message(fmt::format("changed since: the files of data.tokenizer = {}", now.data.tokenizer));
 }
 
 void check_same_corpora(const std::filesystem::path& checkpoint, const DataKeys& now,

@@ -8,6 +8,7 @@
 #include "tessera/runtime/make_executor.h"
 #include "tessera/text/tokenizer.h"
 #include "tessera/train/build_graph.h"
+#include "tessera/train/run_tokenizer.h"
 #include "tessera/train/trainer.h"
 #include "tessera/train/weights.h"
 
@@ -39,6 +40,9 @@ SavedModel open_checkpoint(const std::filesystem::path& folder) {
     saved.tokenizer = config.data.tokenizer;
     saved.run = config;
   }
+  if (const auto digest = properties.find(kTokenizerProperty); digest != properties.end()) {
+    saved.tokenizer_digest = digest->second;
+  }
   if (const auto ids = properties.find(kTokenIdsProperty); ids != properties.end()) {
     TS_CHECK(is_json_object(ids->second), "{}: property '{}' is {}, expected a JSON object", source,
              kTokenIdsProperty, ids->second);
@@ -60,6 +64,10 @@ SavedModel open_saved_model(const std::filesystem::path& path,
       saved.has_value(),
       "{} holds no model: expected step-* checkpoints, a manifest.json, or a config.json with safetensors",
       path.string());
+  if (is_another_tokenizer(saved->tokenizer, saved->tokenizer_digest)) {
+    message(fmt::format("{} is not the tokenizer that {} was trained with: its files have changed since",
+                        saved->tokenizer, path.string()));
+  }
   return std::move(*saved);
 }
 

@@ -18,10 +18,12 @@ struct SavedModel {
   std::unique_ptr<Model> model;
   std::optional<RunConfig> run;  // what it was trained with, if we trained it
   std::string tokenizer;         // what open_tokenizer takes; empty if unknown
+  std::string tokenizer_digest;  // of the one it was trained with; empty if unknown
   std::string token_ids;         // of a config.json, see with_token_ids; empty if unknown
 };
 
-// The error says what the folder would need to be one of the three. `message` is told what is passed over.
+// The error says what the folder would need to be one of the three. `message` is told what is passed over,
+// and of a tokenizer that has been replaced.
 SavedModel open_saved_model(
     const std::filesystem::path& path,
     const std::function<void(const std::string&)>& message = [](const auto&) {});

@@ -50,6 +50,7 @@ class Run {
         device_(make_computing_device(config, world)),
         model_(make_model(config, tokenizer_vocab_size(config.data))),
         folder_(config, resume, world) {
+    if (speaks()) tokenizer_digest_ = tokenizer_digest(config.data.tokenizer);
     if (!config.model.config.empty()) token_ids_ = token_ids_of(config.model.config);
     const std::optional<std::filesystem::path>& newest = folder_.newest();
     // Before data are made ready for nothing.
@@ -118,6 +119,7 @@ class Run {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Model> model_;
   RunFolder folder_;
+  std::string tokenizer_digest_;
   std::string token_ids_;  // for the model's config.json, see saved_model.h
   RunData data_;
   std::unique_ptr<TrainingStep> step_;
@@ -267,6 +269,7 @@ void Run::save(std::int64_t steps_done) {
                      {kSamplesProperty, std::to_string(data_.train->per_epoch)},
                      {kCorporaProperty, data_.train->corpora}};
   if (!token_ids_.empty()) info.properties[kTokenIdsProperty] = token_ids_;
+  if (!tokenizer_digest_.empty()) info.properties[kTokenizerProperty] = tokenizer_digest_;
   last_checkpoint_ =
       save_checkpoint(config_.train.out, info, files, static_cast<int>(config_.train.keep_last)).string();
 }

@@ -39,7 +39,8 @@ TrainSummary train(const RunConfig& config, bool resume, const TrainCallbacks& c
 // The names under which a checkpoint keeps what it was trained with.
 inline constexpr const char* kModelConfigProperty = "config.json";
 inline constexpr const char* kRunConfigProperty = "run.yaml";
-inline constexpr const char* kSamplesProperty = "samples";  // of the data; megatron: of their order
-inline constexpr const char* kCorporaProperty = "corpora";  // Samples::corpora
+inline constexpr const char* kSamplesProperty = "samples";      // of the data; megatron: of their order
+inline constexpr const char* kCorporaProperty = "corpora";      // Samples::corpora
+inline constexpr const char* kTokenizerProperty = "tokenizer";  // its digest
 
 }  // namespace tessera
