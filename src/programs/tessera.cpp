@@ -41,7 +41,7 @@ void print_help(std::FILE* to) {
 }
 
 int run(std::string_view name, int argc, char** argv) {
-  if (name == "--help" || name == "-h") {
+  if (name == "--help" || name == "-h" || name == "help") {
     print_help(stdout);
     tessera::check_output_written();
     return 0;

@@ -178,7 +178,7 @@ TEST_F(SmallGptDataset, RefusesMapsOfSomethingElse) {
   GptIndexRequest other = request;
   other.documents = {0, 8};
   expect_error([&] { GptDataset(corpus_, other, files_in(folder_), 100); }, "sample_idx.npy",
-               "shape (33, 2), expected (34, 2)", "remove it");
+               "shape (33, 2), expected (34, 2)", "remove it and its two others, or give another data.cache");
   // The same number of documents and tokens, but other documents: met where one is read.
   other.documents = {1, 7};
   other.num_samples = 24;

@@ -76,7 +76,8 @@ int train_command(int argc, const char* const* argv) {
   bool resume = false;
   Options options("tessera train", "Train a model as CONFIG says.");
   options.positional("CONFIG", &path, "the run's YAML file");
-  options.flag("--resume", &resume, "go on from the newest checkpoint in train.out");
+  options.flag("--resume", &resume,
+               "go on from the newest checkpoint in train.out, from the beginning if there is none");
   options.option(
       "--shrink RANKS", &shrink,
       "make CONFIG small enough for a laptop, on so many ranks: same structure, few of everything");

@@ -42,7 +42,7 @@ void check_map(const NpyFile& file, std::string_view narrow, const std::vector<s
   TS_CHECK(
       file.shape() == shape,
       "{}: found an index map of shape {}, expected {}: it was made for another corpus, split or length; "
-      "remove it",
+      "remove it and its two others, or give another data.cache",
       file.path().string(), npy_shape_text(file.shape()), npy_shape_text(shape));
 }
 
@@ -115,11 +115,13 @@ GptIndex::GptIndex(const GptIndexFiles& files, const GptIndexRequest& request, c
 
 std::int64_t GptIndex::document(std::int64_t index) const {
   TS_CHECK(index < doc_idx_.shape()[0],
-           "{}: a sample goes on behind element {}, the last one: it was made for another corpus; remove it",
+           "{}: a sample goes on behind element {}, the last one: it was made for another corpus; remove it "
+           "and its two others, or give another data.cache",
            doc_idx_.path().string(), index - 1);
   const std::int64_t document = element<std::int32_t>(doc_idx_, index);
   TS_CHECK(document >= documents_.begin && document < documents_.end,
-           "{}: element {} is document {}, expected {} to {}: it was made for another split; remove it",
+           "{}: element {} is document {}, expected {} to {}: it was made for another split; remove it and "
+           "its two others, or give another data.cache",
            doc_idx_.path().string(), index, document, documents_.begin, documents_.end - 1);
   return document;
 }
@@ -136,7 +138,8 @@ GptIndex::Place GptIndex::sample_start(std::int64_t sample) const {
 
 void GptIndex::refuse_place(std::int64_t sample, const Place& found, std::string_view expected) const {
   fail(
-      "{}: sample {} starts at document {}, token {}, expected {}: it was made for another corpus; remove it",
+      "{}: sample {} starts at document {}, token {}, expected {}: it was made for another corpus; remove it "
+      "and its two others, or give another data.cache",
       sample_idx_.path().string(), sample, found.document, found.offset, expected);
 }
 
