@@ -53,6 +53,14 @@ void on_hangup(int) {
   ask_for_the_end();
 }
 
+void listen_to_signals() {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  if (std::signal(SIGHUP, on_hangup) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
+  std::signal(SIGUSR1, on_hangup);
+  std::signal(SIGPIPE, SIG_IGN);  // nobody reads the log any more
+}
+
 void print_results(const RunConfig& config, const TrainSummary& summary) {
   std::printf("trained %lld steps, loss %.4f", static_cast<long long>(summary.steps_done), summary.last_loss);
   if (!std::isnan(summary.last_eval_loss)) {
@@ -90,11 +98,7 @@ int train_command(int argc, const char* const* argv) {
   const RunConfig config =
       load_shrunk_config(path, overrides, shrink, [&](const std::string& line) { changes.push_back(line); });
 
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
-  if (std::signal(SIGHUP, on_hangup) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
-  std::signal(SIGUSR1, on_hangup);
-  std::signal(SIGPIPE, SIG_IGN);  // nobody reads the log any more
+  listen_to_signals();
   ProgressOptions progress = progress_options("train", config.train.steps);
   progress.line_seconds = std::numeric_limits<double>::infinity();  // log_every decides
   ProgressBar bar(stderr, progress);
