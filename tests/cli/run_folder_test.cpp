@@ -141,7 +141,8 @@ TEST_F(RunFolderTest, ADamagedCheckpointIsRefused) {
   std::string bytes = bytes_of(file);
   bytes.back() = static_cast<char>(bytes.back() ^ 4);
   folder.write("run/step-00000004/weights.safetensors", bytes);
-  expect_refusal({"train", "run.yaml", "--resume"}, {"run/step-00000004/weights.safetensors: damaged"});
+  expect_refusal({"train", "run.yaml", "--resume"},
+                 {"run/step-00000004/weights.safetensors: damaged", "once run/step-00000004 is moved away"});
   expect_refusal({"eval", "run"}, {"run/step-00000004/weights.safetensors: damaged"});
   folder.write("run/step-00000004/weights.safetensors", bytes.substr(0, 99));
   expect_refusal({"convert", "run", "out"}, {"weights.safetensors: found 99 bytes"});

@@ -229,9 +229,11 @@ const SafetensorsReader& LoadedCheckpoint::file(const std::string& file_name) {
   // The hash before the header: a damaged file is reported as damaged, not as odd JSON.
   MappedFile mapped(folder_ / file_name);
   const FileDigest found = digest_of(mapped.bytes());
-  TS_CHECK(found == listed->second, "{}: damaged: found {} bytes with XXH3-128 {}, expected {} bytes with {}",
+  TS_CHECK(found == listed->second,
+           "{}: damaged: found {} bytes with XXH3-128 {}, expected {} bytes with {}; a run goes on from the "
+           "checkpoint before it once {} is moved away",
            mapped.path().string(), found.num_bytes, found.xxh3_128, listed->second.num_bytes,
-           listed->second.xxh3_128);
+           listed->second.xxh3_128, folder_.string());
   return opened_.emplace(file_name, std::move(mapped)).first->second;
 }
 
