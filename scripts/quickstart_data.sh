@@ -6,7 +6,7 @@
 #   vocab.txt, bert    a WordPiece vocabulary of as many, and BERT's shards of sequences of 64; no shards of a TEXT
 #                      without blank lines, which end documents
 #
-# Takes seconds, once: those of an earlier call with the same text are kept. Needs build/bin/tessera.
+# Takes seconds, once: those of an earlier call with the same text are kept, if they are all there. Needs build/bin/tessera.
 set -euo pipefail
 text_argument=${1:+$(realpath -- "$1")}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -57,7 +57,7 @@ word_pieces() {
 
 source_name=default
 if [ -n "$text_argument" ]; then source_name="$text_argument $(cksum <"$text_argument")"; fi
-if [ "$(cat $data/source 2>/dev/null)" = "$source_name" ]; then
+if [ "$(cat $data/source 2>/dev/null)" = "$source_name" ] && [ -d $data/bert ]; then
   echo "using those in $data again"
   exit
 fi

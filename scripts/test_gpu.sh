@@ -193,7 +193,7 @@ curve() {
 }
 
 # In bf16 a run strays by chance, the more the higher the rate: with 5e-4 the CPU's own bf16 does by 0.007 (Llama with
-# heads of 64) and 0.003 to 0.004 (with heads of 128 and of 32, GPT-2), with the quickstart's 3e-3 by 0.06 and 0.14. BERT
+# heads of 64) and 0.003 to 0.004 (with heads of 128 and of 32, GPT-2), with the quickstart's 3e-3 by 0.06 and 0.08. BERT
 # strays by 0.07 with 5e-4, and by 0.004 with 1e-4. Heads of 64 and 128, with and without dropout: our attention for
 # Hopper; BERT's of 64, with 64 tokens: whole heads; of 32, padded or not: cuDNN's, and without it our tensor-core kernels.
 part_curve() {

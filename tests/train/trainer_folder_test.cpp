@@ -100,7 +100,10 @@ TEST(TrainerFolderTest, ResumeSaysWhatHasChanged) {
                                                "changed since: schedule.decay_steps: 12 -> 0"}));
   run.config.train.steps = 5;
   resume();
-  EXPECT_EQ(changes, std::vector<std::string>{"changed since: train.steps: 4 -> 5"});
+  EXPECT_EQ(changes,
+            (std::vector<std::string>{
+                "changed since: train.steps: 4 -> 5",
+                "changed since: the learning rates, by train.steps; schedule.decay_steps=4 keeps them"}));
 }
 
 TEST(TrainerFolderTest, ResumeOfBrokenCheckpointsAloneDoesNotStartAnew) {

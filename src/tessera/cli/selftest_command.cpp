@@ -126,9 +126,9 @@ std::vector<OpCase> cases_asked_for(const SelftestArguments& arguments) {
   TS_CHECK(!cases.empty(), "--op {}: there is no {} of this name", arguments.op,
            arguments.pairs ? "pair" : "op");
   std::erase_if(cases, [&](const OpCase& op_case) { return !is_asked_for(op_case, arguments); });
-  const bool cut = arguments.small || arguments.brief || arguments.large;
-  TS_CHECK(!cases.empty(), "--match '{}'{} leaves no case; --list alone prints all names", arguments.match,
-           cut ? " with --small, --brief or --large" : "");
+  TS_CHECK(
+      !cases.empty(), "{} leaves no case; --list alone prints all names",
+      arguments.match.empty() ? "--small, --brief or --large" : fmt::format("--match '{}'", arguments.match));
   return share_of(arguments.share, std::move(cases));
 }
 

@@ -20,13 +20,14 @@ void say_what_has_changed(RunConfig before, const RunConfig& now,
     const bool falls = config.schedule.decay != DecayName::constant;
     return falls ? decay_end(config.schedule, config.train.steps) : 0;
   };
-  if (falls_until(before) == falls_until(now)) before.train.steps = now.train.steps;
+  const std::int64_t fell_until = falls_until(before);
+  if (fell_until == falls_until(now)) before.train.steps = now.train.steps;
   before.train.out = now.train.out;
   for (const std::string& line : describe_changes(before, now)) message("changed since: " + line);
-  if (before.train.steps != now.train.steps)
-    message(
-        "  and with it the learning rates, which fall until the last step; schedule.decay_steps would keep "
-        "them");
+  if (before.train.steps != now.train.steps && before.schedule == now.schedule) {
+    message(fmt::format(
+        "changed since: the learning rates, by train.steps; schedule.decay_steps={} keeps them", fell_until));
+  }
 }
 
 }  // namespace

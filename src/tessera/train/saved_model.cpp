@@ -58,7 +58,6 @@ SavedModel open_saved_model(const std::filesystem::path& path,
   TS_CHECK(std::filesystem::is_directory(path),
            "{} is not a folder: expected a run, a checkpoint or a Hugging Face model", path.string());
   say_broken_checkpoints(path, message);
-  newest_weights(path);  // refuses a run without any
   std::optional<SavedModel> saved = find_saved_model(path);
   TS_CHECK(
       saved.has_value(),
@@ -80,8 +79,8 @@ void say_broken_checkpoints(const std::filesystem::path& run_dir,
 
 std::optional<SavedModel> find_saved_model(const std::filesystem::path& path) {
   if (!std::filesystem::is_directory(path)) return std::nullopt;
-  if (std::filesystem::exists(path / kManifestName)) return open_checkpoint(path);
-  if (const auto newest = find_latest_checkpoint(path)) return open_checkpoint(*newest);
+  const std::filesystem::path newest = newest_weights(path);
+  if (std::filesystem::exists(newest / kManifestName)) return open_checkpoint(newest);
   if (!std::filesystem::exists(path / "config.json")) return std::nullopt;
   SavedModel saved;
   saved.weights = path;

@@ -25,7 +25,7 @@ void check_start_weights(const ModelKeys& model) {
   if (model.weights.empty()) return;
   TS_CHECK(std::filesystem::exists(model.weights), "model.weights = {}: no such file or folder",
            model.weights);
-  newest_weights(model.weights);  // refuses a run without any
+  newest_weights(model.weights);  // for what it refuses
 }
 
 void start_weights(const RunConfig& config, const Model& model, const WeightStore& store,

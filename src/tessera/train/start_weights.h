@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// Refuses weights that are not there: before all that takes long.
+// Refuses weights that are not there, also of a run that has saved none: before all that takes long.
 void check_start_weights(const ModelKeys& model);
 // Refuses weights of a model that computes something else. Says where they are from; collective.
 void start_weights(const RunConfig& config, const Model& model, const WeightStore& store,

@@ -309,7 +309,7 @@ TrainSummary Run::go() {
     const StepResult result = step_->run(batch_inputs(batch), step, rate);
     TS_CHECK(std::isfinite(result.loss) && std::isfinite(result.grad_norm),
              "step {}: loss is {} and gradient norm {}; {}. Lower optimizer.lr or look at samples {} to {}",
-             step + 1, std::abs(result.loss), std::abs(result.grad_norm),
+             step + 1, std::abs(result.loss), std::abs(result.grad_norm),  // a NaN's sign says nothing
              last_checkpoint_.empty() ? "nothing was saved" : "the last checkpoint is " + last_checkpoint_,
              batch.first_sample, batch.first_sample + config_.train.global_batch - 1);
     const double seconds = seconds_since(start);

@@ -34,7 +34,7 @@ Shape external_shape(const ExternalTensor& tensor, const Shape& parameter_shape)
 void export_external_weights(const std::filesystem::path& folder, const WeightStore& store,
                              const Model& model, const std::map<std::string, std::string>& others);
 
-// The newest checkpoint of a run's folder; anything else as it is.
+// The newest checkpoint of a run's folder; anything else as it is. Refuses a run without any.
 std::filesystem::path newest_weights(const std::filesystem::path& path);
 
 // From a Hugging Face folder or .safetensors file, a checkpoint's folder, or a run's folder (its newest
